@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ROUNDING = 1e-3  # in percent; nobody reads smaller errors
+FAR = 1e5  # in percent; nobody reads larger ones
+LONG = 1e6  # a number that is not written in full
 
 
 def above_or_below(predicted: float, actual: float) -> str:
@@ -16,6 +18,8 @@ def above_or_below(predicted: float, actual: float) -> str:
     error = 100.0 * (predicted - actual) / actual
     if abs(error) < ROUNDING:
         return "0 % off"
+    if error > FAR:
+        return f"{predicted / actual:.3g} times as large"
     return f"{two_digits(abs(error))} % {'above' if error > 0 else 'below'}"
 
 
@@ -34,6 +38,8 @@ def signed(value: float, unit: str) -> str:
     >>> signed(-0.0312, "ms"), signed(12.34, "%"), signed(0.0, "%")
     ('-0.031 ms', '+12.3 %', '0 %')
     """
+    if abs(value) >= LONG:
+        return f"{value:+.3g} {unit}".strip()
     digits = 1 if abs(value) >= 10.0 else 2 if abs(value) >= 0.1 else 3
     text = f"{abs(value):.{digits}f}"
     text = text.rstrip("0").rstrip(".")

@@ -1,7 +1,8 @@
 """A file that is read slowly: a genuine wait for data in a real run.
 
-`python -m distsim.runtime.slow_file CONTENT PIPE SECONDS` writes the content of a file into a named pipe again and
-again until its standard input ends, so slowly that a reader needs `SECONDS` for each time.
+`python -m distsim.runtime.slow_file FOLDER SECONDS` writes what `content` has in this folder into the named pipe `pipe`
+beside it, again and again, so slowly that a reader needs `SECONDS` for each time. When its standard input ends, it
+removes both, and the folder.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from distsim.runtime.launch import lifeline
 from distsim.runtime.launch.owned_process import companion
 
+CONTENT, PIPE = "content", "pipe"  # in a temporary folder
 CHUNK_BYTES = 16 * 1024  # the pipe holds one, so that hardly anything is read ahead
 
 
@@ -33,27 +36,36 @@ def slow_file(content: bytes, seconds: float) -> Iterator[Path]:
     (b'a', b'b')
     """
     with tempfile.TemporaryDirectory(prefix="distsim-") as folder:
-        source, pipe = Path(folder) / "content", Path(folder) / "pipe"
-        source.write_bytes(content)
+        pipe = Path(folder, PIPE)
+        Path(folder, CONTENT).write_bytes(content)
         os.mkfifo(pipe)
-        with companion("the program that writes the slow file", __name__, source, pipe, seconds):
+        with companion("the program that writes the slow file", __name__, folder, seconds):
             yield pipe
 
 
 def main() -> None:
     """Serves one reader after the other until the starting process has gone."""
-    source, pipe, seconds = sys.argv[1:]
-    lifeline.keep(lambda: os._exit(0), inherit=False)
-    content = Path(source).read_bytes()
+    folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
+    lifeline.keep(lambda: _leave(folder), inherit=False)
+    content, pipe = Path(folder, CONTENT).read_bytes(), Path(folder, PIPE)
     chunks = [content[first : first + CHUNK_BYTES] for first in range(0, len(content), CHUNK_BYTES)]
     while True:
         with open(pipe, "wb", buffering=0) as file:  # waits for a reader
             if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
                 fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, CHUNK_BYTES)
             try:
-                _serve(file.fileno(), chunks, float(seconds) / len(chunks))
+                _serve(file.fileno(), chunks, seconds / len(chunks))
             except BrokenPipeError:
                 continue  # the reader has gone; wait for the next one
+
+
+def _leave(folder: Path) -> NoReturn:
+    """Removes what a starting process that was killed has left, and ends this process."""
+    for name in (CONTENT, PIPE):
+        Path(folder, name).unlink(missing_ok=True)
+    with suppress(OSError):  # the starting process has removed it, or put something else into it
+        folder.rmdir()
+    os._exit(0)
 
 
 def _serve(file: int, chunks: list[bytes], gap_seconds: float) -> None:

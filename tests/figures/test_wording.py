@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distsim.figures.captioned import table_html
-from distsim.figures.wording import above_or_below, counted
+from distsim.figures.wording import above_or_below, counted, signed
 
 
 @pytest.mark.parametrize("predicted", [3.945, 3.945 * (1.0 + 1e-15), 3.945 * (1.0 - 1e-15), 3.945 * (1.0 + 9e-9)])
@@ -16,6 +16,14 @@ def test_a_rounding_has_no_side(predicted: float) -> None:
 def test_what_is_small_but_no_rounding_keeps_its_side() -> None:
     assert above_or_below(100.001, 100.0) == "0.001 % above"
     assert above_or_below(-99.999, -100.0) == "0.001 % below"
+
+
+def test_what_is_very_far_off_is_short() -> None:
+    assert above_or_below(1e300, 76.0) == "1.32e+298 times as large"
+    assert above_or_below(1e-300, 76.0) == "100 % below"
+    assert above_or_below(1000.0, 1.0) == "99900 % above"
+    assert signed(-1.3e300, "%") == "-1.3e+300 %"
+    assert signed(999_999.0, "ms") == "+999999 ms"
 
 
 @pytest.mark.parametrize(

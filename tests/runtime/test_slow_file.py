@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -46,11 +49,30 @@ def test_nothing_is_left_however_the_block_ends() -> None:
     assert not path.parent.exists()
 
 
+def test_nothing_is_left_of_a_process_that_is_killed() -> None:
+    program = (
+        "from distsim.runtime.slow_file import slow_file\n"
+        "with slow_file(b'abc', 0.01) as path:\n"
+        "    path.open('rb').read(1)\n"  # the writing program has begun
+        "    print(path, flush=True)\n"
+        "    input()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().decode().strip()).parent
+        assert folder.exists()
+        process.kill()
+    give_up = time.monotonic() + 20.0
+    while folder.exists() and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert not folder.exists()
+
+
 def test_a_program_that_ends_early_is_told() -> None:
     with pytest.raises(RunError, match="ended too early, with exit code -9"), slow_file(CONTENT, SECONDS) as path:  # noqa: PT012
         with path.open("rb") as file:
             file.read(1)
-            (writer,) = (one for one in psutil.process_iter() if str(path) in _command(one))
+            (writer,) = (one for one in psutil.process_iter() if str(path.parent) in _command(one))
             writer.kill()
             file.read()  # until the end, which comes when the writer has gone
         os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)  # the end is known, and left for the block to find
