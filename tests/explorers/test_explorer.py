@@ -22,6 +22,7 @@ from distsim.explorers.controls import Slider
 from distsim.explorers.explorer import REFUSED, Explorer
 from distsim.explorers.real_run_panel import other_links
 from distsim.figures.captioned import Captioned
+from distsim.runtime.launch.fork_server import NO_RUN
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -246,13 +247,13 @@ def begin(view: Explorer[Parameters]) -> None:
 
 
 def ranks_below() -> list[psutil.Process]:
-    """The processes of real runs that descend from this one."""
+    """The processes of real runs that descend from this one; a fork server of this process may stay, and is of none."""
     below = psutil.Process().children(recursive=True)
     return [process for process in below if _of_a_run(process)]
 
 
 def _of_a_run(process: psutil.Process) -> bool:
     try:
-        return RUN_VARIABLE in process.environ()
+        return process.environ().get(RUN_VARIABLE, NO_RUN) != NO_RUN
     except psutil.Error:
         return False
