@@ -61,7 +61,7 @@ def design(
             return Judged(0.0, shown(answer), f"{key} must stay as it is.{allowed}")
     workers = answer.get("cluster.workers")
     if isinstance(workers, int) and workers < least_workers:
-        return Judged(0.0, counted(workers, "worker"), f"Take at least {least_workers} workers.")
+        return Judged(0.0, counted(workers, "worker"), f"Take at least {counted(least_workers, 'worker')}.")
     try:
         changed = scenario.replacing(dict(answer))
         if changed.cluster.workers > most_workers:

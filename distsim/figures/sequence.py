@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
-from distsim.figures.captioned import Captioned, Row
-from distsim.figures.sequence_links import STRIP, Links, add_links, links, told
+from distsim.figures.captioned import Captioned
+from distsim.figures.sequence_links import STRIP, add_links, links
 from distsim.figures.sequence_messages import MessageKind, Messages, messages, order, places, window
+from distsim.figures.sequence_words import sentence, table
 from distsim.figures.theme import (
     APPLY,
     CATEGORIES,
@@ -33,8 +34,8 @@ from distsim.figures.theme import (
     template,
 )
 from distsim.figures.timeline_bars import drops
-from distsim.figures.wording import counted, enumerated, time_unit
-from distsim.trace import COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
+from distsim.figures.wording import time_unit
+from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
 
 HEIGHT_PIXELS, LABEL_PIXELS = 640, 18  # of the figure, and of a label
@@ -101,8 +102,9 @@ def sequence(
         _add_arrows(figure, trace, kind, own, scale, unit, labelled=sum(map(len, found.values())) <= MOST_LABELS)
     _add_drops(figure, trace, start, end, scale, unit)
     _add_updates(figure, trace, start, end, scale, unit)
-    table = _table(trace, spans, found, start, end)
-    return Captioned(figure, _sentence(trace, found, table, start, end, use), table)
+    rows = table(trace, spans, found, start, end)
+    coloured = len(places(trace)) <= MANY_LIFELINES
+    return Captioned(figure, sentence(trace, found, rows, start, end, use, coloured=coloured), rows)
 
 
 def of_files(trace: Trace, step: int = 0) -> Captioned:
@@ -277,95 +279,3 @@ def _add_drops(figure: go.Figure, trace: Trace, start: float, end: float, scale:
             marker={"symbol": "x", "size": 12, "color": DROPPED, "line": {"color": PAPER, "width": 1}},
             hovertemplate=f"<b>%{{hovertext}}</b><br>%{{y:.3f}} {unit}<extra></extra>",
         )  # fmt: skip
-
-
-def _within(spans: Spans, start: float, end: float) -> float:
-    """How long there are such spans within the window. A worker may wait for several servers at once."""
-    own = spans.where(np.argsort(spans.start_seconds, kind="stable"))
-    starts, ends = np.clip(own.start_seconds, start, end), np.clip(own.end_seconds, start, end)
-    before = np.concatenate([[start], np.maximum.accumulate(ends)])[:-1]
-    return float(np.maximum(ends - np.maximum(starts, before), 0.0).sum())
-
-
-def _table(trace: Trace, spans: Spans, found: dict[MessageKind, Messages], start: float, end: float) -> list[Row]:
-    hosts = trace.workers + trace.servers
-    sent, received = np.zeros(hosts), np.zeros(hosts)
-    for own in found.values():
-        np.add.at(sent, own.transfers.source, own.transfers.bytes)
-        np.add.at(received, own.transfers.target, own.transfers.bytes)
-    pauses = [kind for kind in PAUSE_KINDS if (spans.kind == kind).any()]
-    rows: list[Row] = []
-    for rank in [*range(trace.workers, hosts), *range(trace.workers)]:
-        own_spans = spans.where(spans.worker == rank)
-        seconds = {
-            name: 1e3 * _within(own_spans.of_kind(*kinds), start, end)
-            for name, kinds in (
-                ("computes", COMPUTE_KINDS),
-                ("waits", (SpanKind.WAIT,)),
-                ("applies", (SpanKind.APPLY,)),
-                *((kind.words, (kind,)) for kind in pauses),
-            )
-        }
-        rows.append(
-            {
-                "lifeline": trace.lane(rank),
-                **{f"{name} (ms)": value for name, value in seconds.items()},
-                "sends (MB)": float(sent[rank]) / 1e6,
-                "receives (MB)": float(received[rank]) / 1e6,
-            }
-        )
-    return rows
-
-
-def _sentence(
-    trace: Trace,
-    found: dict[MessageKind, Messages],
-    table: Sequence[Row],
-    start: float,
-    end: float,
-    use: Links,
-) -> str:
-    parts = []
-    for kind, own in found.items():
-        sizes = np.unique(np.round(own.transfers.bytes, 3))
-        each = f" of {show(float(sizes[0]), 'byte')}" if len(sizes) == 1 else ""
-        parts.append(f"{counted(len(own), kind)}{each}")
-    times = trace.updates.time_seconds
-    made = trace.updates.version[(times >= start) & (times <= end)]
-    parts.append(counted(len(np.unique(made)), "update"))  # each of several servers makes a part of one
-    text = enumerated(parts)
-    waits = _mean_seconds(trace, table, "waits")
-    share = 100.0 * waits / (end - start)
-    took = {kind.words: _mean_seconds(trace, table, kind.words) for kind in PAUSE_KINDS}
-    paused = ", ".join(f"{words} {show(seconds, 'second')}" for words, seconds in took.items() if seconds)
-    policy = trace.scenario.policy.kind.replace("_", " ") if "scenario" in trace.metadata else trace.producer
-    name = f"{policy}, {counted(trace.workers, 'worker')}".capitalize()
-    stale = _staleness(trace, start, end)
-    age = "" if not stale else f" The stalest gradient applied is {counted(stale, 'update')} old."
-    colours = " An arrow has the colour of its version." if use and len(places(trace)) <= MANY_LIFELINES else ""
-    return (
-        f"{name}, {show(start, 'second')} to {show(end, 'second')}: {text}; "
-        f"a worker waits {show(waits, 'second')} on average, {share:.0f} % of the time"
-        f"{f'; {paused}' if paused else ''}.{age}{told(use, end - start)}{colours}"
-    )
-
-
-def _mean_seconds(trace: Trace, table: Sequence[Row], column: str) -> float:
-    """The mean of a column over the workers, in seconds; 0 if the table has no such column."""
-    return float(np.mean([float(row.get(f"{column} (ms)") or 0.0) for row in table[trace.servers :]])) / 1e3
-
-
-def _staleness(trace: Trace, start: float, end: float) -> int | None:
-    """The largest staleness among the updates of the window."""
-    times = {
-        (version, server): seconds
-        for version, server, seconds in zip(
-            *(column.tolist() for column in trace.updates.columns().values()), strict=True
-        )
-    }
-    applied = trace.contributions.where(trace.contributions.applied)
-    made = np.array(
-        [times.get(key, np.nan) for key in zip(applied.version.tolist(), applied.server.tolist(), strict=True)]
-    )
-    shown = trace.contributions.staleness[(made >= start) & (made <= end)] if len(applied) else np.empty(0, dtype=int)
-    return int(shown.max()) if len(shown) else None

@@ -12,7 +12,7 @@ from distsim.metrics.links import bytes_per_link
 from distsim.metrics.regime import REGIMES, regime, regime_words
 from distsim.metrics.steps import StepDurations, step_durations
 from distsim.metrics.table import METRICS, Metric, Summary, percent_error, summary
-from distsim.metrics.worker_time import PARTS, goodput, paused_seconds, worker_seconds
+from distsim.metrics.worker_time import PARTS, covered_seconds, goodput, paused_seconds, worker_seconds
 
 __all__ = [
     "METRICS",
@@ -23,6 +23,7 @@ __all__ = [
     "Summary",
     "UnavailableError",
     "bytes_per_link",
+    "covered_seconds",
     "dropped_gradients",
     "goodput",
     "mean_staleness",

@@ -6,10 +6,12 @@ the rest includes checkpoints, work that a failure undid, and restarts: `paused_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from distsim.arrays import Floats
-from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Trace
+from distsim.trace import COMMUNICATION_KINDS, COMPUTE_KINDS, PAUSE_KINDS, SpanKind, Spans, Trace
 
 PARTS = ("compute", "communication", "waiting")
 
@@ -67,14 +69,26 @@ def goodput(trace: Trace) -> float | None:
 
 
 def _covered(trace: Trace, *kinds: SpanKind) -> Floats:
-    """Seconds within the trace's bounds, in at least one of a worker's spans of these kinds, shape (workers,)."""
-    spans, (start, end) = trace.spans, trace.bounds_seconds
+    """Of each worker, within the trace's bounds, shape (workers,)."""
+    return covered_seconds(trace.spans, kinds, trace.workers, *trace.bounds_seconds)
+
+
+def covered_seconds(spans: Spans, kinds: Sequence[SpanKind], ranks: int, start: float, end: float) -> Floats:
+    """Seconds between start and end in at least one of a rank's spans of these kinds, for ranks from 0, shape (ranks,).
+
+    Spans may overlap: a worker may wait for several servers at once.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("backup_server").replacing({"communication.servers": 3}))
+    >>> bool((covered_seconds(trace.spans, [SpanKind.WAIT], trace.workers, 0.0, 1.0) < 1.0).all())
+    True
+    """
     rows = np.flatnonzero(np.isin(spans.kind, kinds))
     rows = rows[np.lexsort((spans.start_seconds[rows], spans.worker[rows]))]
-    first = np.searchsorted(spans.worker[rows], np.arange(trace.workers + 1))
-    seconds = np.zeros(trace.workers)
+    first = np.searchsorted(spans.worker[rows], np.arange(ranks + 1))
+    seconds = np.zeros(ranks)
     counts = np.diff(first)
-    for count in np.unique(counts[counts > 0]).tolist():  # workers with equally many spans together
+    for count in np.unique(counts[counts > 0]).tolist():  # ranks with equally many spans together
         alike = np.flatnonzero(counts == count)
         own = rows[first[alike][:, None] + np.arange(count)]
         latest = np.maximum.accumulate(spans.end_seconds[own].clip(start, end), axis=1)
