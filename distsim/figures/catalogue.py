@@ -84,6 +84,7 @@ FIGURES = (
     Entry("race", "median loss of several policies against the clock, their floors, and where one overtakes another"),
     Entry("lanes_and_loss", "the lanes of workers above the losses of their runs, with one cursor, as a film"),
     Entry("batch_grid", "accuracy or loss in the end, by batch size and learning rate"),
+    Entry("noise_scale", "updates to a target loss by batch size, and the curve of the noise scale"),
     Entry("scaling", "speed-up and efficiency by number of workers", "traces", classes=("SpeedUps",)),
     Entry("step_times", "step time by number of workers"),
     Entry("exchange_times", "time of an exchange by its bytes"),
@@ -141,6 +142,7 @@ if TYPE_CHECKING:
     from distsim.figures.lanes_and_loss import lanes_and_loss as lanes_and_loss
     from distsim.figures.loss import loss as loss
     from distsim.figures.memory import memory as memory
+    from distsim.figures.noise_scale import noise_scale as noise_scale
     from distsim.figures.overlap import overlap as overlap
     from distsim.figures.pipeline import pipeline as pipeline
     from distsim.figures.plan import plan as plan

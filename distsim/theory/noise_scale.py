@@ -33,6 +33,20 @@ def updates_to_target(least_updates: float, noise_scale: float, batch: ArrayLike
     return np.asarray(least_updates * (1.0 + noise_scale / sizes))
 
 
+def best_rate(largest_rate: float, noise_scale: float, batch: ArrayLike) -> np.ndarray:
+    """The learning rate of the longest useful step, largest_rate / (1 + B_noise / B), shaped as `batch`.
+
+    Far below the noise scale it grows as the batch: linear scaling. Far above, it does not grow any more.
+
+    largest_rate: the best one with the gradient of all samples. noise_scale: B_noise. batch: B, one or several.
+
+    >>> best_rate(1.0, noise_scale=32.0, batch=[1, 2, 32, 3200]).round(3).tolist()
+    [0.03, 0.059, 0.5, 0.99]
+    """
+    above(0, largest_rate=largest_rate)
+    return np.asarray(largest_rate / updates_to_target(1.0, noise_scale, batch))
+
+
 def fitted(batches: ArrayLike, updates: ArrayLike) -> tuple[float, float]:
     """S_min and B_noise of the curve `updates_to_target` nearest to these updates, by relative distance.
 

@@ -7,7 +7,7 @@ import pytest
 
 from distsim import InputError
 from distsim.learning.quadratic import Quadratic
-from distsim.theory.noise_scale import estimated, fitted, updates_to_target
+from distsim.theory.noise_scale import best_rate, estimated, fitted, updates_to_target
 
 
 @pytest.mark.parametrize("batch", [1, 7, 40, 1000])
@@ -19,9 +19,10 @@ def test_the_best_step_of_a_noisy_gradient_makes_this_share_of_the_progress(batc
     """
     curvature, square, variance = 0.5, 3.0, 60.0
     rates = np.linspace(0.0, 2.0 / curvature, 400_001)
-    best, least = (
-        (rates * square - rates**2 * curvature * (square + noise) / 2).max() for noise in (variance / batch, 0.0)
-    )
+    progress = [rates * square - rates**2 * curvature * (square + noise) / 2 for noise in (variance / batch, 0.0)]
+    best, least = (found.max() for found in progress)
+    rate, largest = (rates[found.argmax()] for found in progress)
+    assert rate == pytest.approx(best_rate(largest, variance / square, batch), abs=2 * rates[1])
     assert least / best == pytest.approx(updates_to_target(1.0, variance / square, batch), rel=1e-6)
 
 
@@ -94,3 +95,5 @@ def test_a_curve_asks_for_updates_and_batches() -> None:
     for arguments in ((0.0, 1.0, 8), (1.0, -1.0, 8), (1.0, 1.0, 0)):
         with pytest.raises(InputError):
             updates_to_target(*arguments)
+        with pytest.raises(InputError):
+            best_rate(*arguments)
