@@ -1,4 +1,4 @@
-"""Judges a scenario that a student designs so that a prediction of it fails: by simulating it."""
+"""Judges a scenario that a student designs, for example so that a prediction of it fails: by simulating it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ MOST_WORKERS = 64  # so that a simulation takes seconds
 Changes = Mapping[str, Any]
 
 
+def error_told(error_pct: float) -> str:
+    """What a design has done to a prediction.
+
+    >>> error_told(-10.0)
+    'the prediction is 10.0 % below the simulation'
+    """
+    size = f"{abs(error_pct):.1f} %"
+    direction = "off" if size == "0.0 %" else "above" if error_pct > 0 else "below"
+    return f"the prediction is {size} {direction} the simulation"
+
+
 def design(
     answer: object,
     *,
@@ -26,14 +37,15 @@ def design(
     changeable: Collection[str] = (),
     fixed: Collection[str] = (),
     far: Callable[[float], bool] = lambda error: abs(error) > FAR_PCT,
+    told: Callable[[float], str] = error_told,
     least_workers: int = 1,
     most_workers: int = MOST_WORKERS,
 ) -> Judged:
     """Judges a dictionary of changes to `scenario`.
 
     error_pct: of the prediction against the simulation of the changed scenario, in percent; above 0 where the
-    prediction is too large. far: which errors are right. otherwise: the feedback for other errors, or a function of the
-    error and the changes. changeable: the keys that may change, such as "compute.cv"; none named: all but those in
+    prediction is too large. It may be another number, where `told` says what the number is. far: which errors are
+    right. otherwise: the feedback for other errors, or a function of the error and the changes. changeable: the keys that may change, such as "compute.cv"; none named: all but those in
     `fixed`.
 
     >>> from distsim import example
@@ -72,8 +84,6 @@ def design(
     except ZeroDivisionError:
         rule = "Here what is predicted takes no time at all, so no error in percent. Leave something to predict."
         return Judged(0.0, shown(answer), rule)
-    size = f"{abs(error):.1f} %"
-    told = f"the prediction is {size} {'off' if size == '0.0 %' else 'above' if error > 0 else 'below'} the simulation"
     if far(error):
-        return Judged(1.0, told)
-    return Judged(0.0, told, otherwise if isinstance(otherwise, str) else otherwise(error, answer))
+        return Judged(1.0, told(error))
+    return Judged(0.0, told(error), otherwise if isinstance(otherwise, str) else otherwise(error, answer))

@@ -578,6 +578,74 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "07_large_batches": {
+        "updates_of_run": Answers(
+            right=[11790, 90 * 131],
+            wrong=[
+                (140670, "all workers"),
+                (11700, "makes an update, too"),
+                (11719, "round up there"),
+                (131, "one epoch"),
+                (1000, "First count"),
+            ],
+        ),
+        "updates_at_256": Answers(
+            right=[375, 375.0],
+            wrong=[
+                (150, "far below"),
+                (240, "saves less"),
+                (300, "least number"),
+                (64, "the noise scale"),
+                (500, "give a and b"),
+            ],
+        ),
+        "fastest_workers": Answers(
+            right=[16, 15.8],
+            wrong=[
+                (250, "square root"),
+                (5, "price of a worker"),
+                (44.7, "one sample per worker"),
+                (1.58, "more workers pay"),
+                (25, "as large as the noise scale"),
+                (12, "one unit"),
+            ],
+        ),
+        "largest_batch": Answers(
+            right=[512],
+            wrong=[
+                (0.08, "That is the rate"),
+                (16, "how many times"),
+                (256, "2 / h"),
+                (8192, "square root"),
+                (400, "every direction"),
+            ],
+        ),
+        "small_cluster": Answers(
+            right=[
+                {"cluster.workers": 16, "workload.batch": 24},
+                {"cluster.workers": 16, "workload.batch": 16},
+                {"cluster.workers": 14, "workload.batch": 32},
+                {"cluster.workers": 16, "workload.batch": 24, "communication.kind": "halving_doubling"},
+                {
+                    "cluster.workers": 16,
+                    "workload.batch": 24,
+                    "communication.kind": "parameter_server",
+                    "communication.servers": 16,
+                },
+            ],
+            wrong=[
+                ({}, "more of them pay"),
+                ({"cluster.workers": 8, "workload.batch": 32}, "more of them pay"),
+                ({"cluster.workers": 16}, "Larger batches need fewer steps"),
+                ({"cluster.workers": 16, "workload.batch": 64}, "computes for longer"),
+                ({"cluster.workers": 16, "workload.batch": 24, "communication.kind": "parameter_server"}, "each step"),
+                ({"cluster.workers": 16, "workload.batch": 24, "communication.kind": "tree"}, "each step"),
+                ({"cluster.workers": 17}, "at most 16 workers"),
+                ({"cluster.bandwidth": "10 Gbit/s"}, "must stay as it is"),
+                ({"workload.batch": 0}, "no scenario"),
+            ],
+        ),
+    },
     "08_your_cluster": {
         "bandwidth": Answers(
             right=[
