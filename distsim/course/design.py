@@ -45,8 +45,8 @@ def design(
 
     error_pct: of the prediction against the simulation of the changed scenario, in percent; above 0 where the
     prediction is too large. It may be another number, where `told` says what the number is. far: which errors are
-    right. otherwise: the feedback for other errors, or a function of the error and the changes. changeable: the keys that may change, such as "compute.cv"; none named: all but those in
-    `fixed`.
+    right. otherwise: the feedback for other errors, or a function of the error and the changes. changeable: the keys
+    that may change, such as "compute.cv"; none named: all but those in `fixed`.
 
     >>> from distsim import example
     >>> ring = example("synchronous_ring")
