@@ -1,0 +1,23 @@
+# caught by: gradient_of_all_samples, uneven_and_empty_shares, one_exchange_for_each_update, squares_of_two_batches, training_as_one_process
+"""Every parameter has its place in the tensor."""
+
+
+def joined_gradient(model, loss, batches):
+    everything = list(model.parameters())
+    trained = [parameter for parameter in everything if parameter.requires_grad]
+    for parameter in trained:
+        parameter.grad = torch.zeros_like(parameter)
+    samples = 0
+    for inputs, targets in batches:
+        (len(inputs) * loss(model(inputs), targets)).backward()
+        samples += len(inputs)
+    summed = torch.cat([parameter.grad.flatten() for parameter in trained])
+    square = summed.square().sum() / max(samples, 1)
+    still = [torch.zeros_like(one).flatten() for one in everything if not one.requires_grad]
+    flat = torch.cat([summed, *still, summed.new_tensor([square, samples, samples > 0])])
+    dist.all_reduce(flat)
+    mean, (squares, total, having) = flat[: len(summed)], flat[-3:].tolist()
+    mean /= total
+    for parameter, part in zip(trained, mean.split([one.numel() for one in trained]), strict=True):
+        parameter.grad = part.view_as(parameter)
+    return Squares(total / having, squares / total, total, mean.square().sum().item())

@@ -1,0 +1,14 @@
+# caught by: training_as_one_process
+"""The rate is set when the step has been made."""
+
+
+def train(model, optimizer, loss, inputs, targets, orders, batch, accumulated, rate, warm_up):
+    growth = dist.get_world_size() * accumulated
+    measured = []
+    for order in orders:
+        for batches in own_batches(order, batch, accumulated):
+            measured.append(joined_gradient(model, loss, [(inputs[own], targets[own]) for own in batches]))
+            optimizer.step()
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(len(measured), rate, growth, warm_up)
+    return measured
