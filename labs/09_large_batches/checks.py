@@ -179,20 +179,23 @@ def rate_at_each_update(testbed: Testbed) -> Finding:
     how="For each order, for each update: set lr in all groups, joined_gradient with the own samples, optimizer.step.",
 )
 def training_as_one_process(testbed: Testbed) -> Finding:
-    """Epochs of several lengths with few samples in their last updates; the warm-up ends in the last one."""
+    """Trainings one after the other, of epochs of several lengths with few samples in their last updates; the warm-up ends in the last one."""
     expected = "on every rank, after every update, the parameters of one process with batches of N x b x k samples"
-    for world, batch, accumulated in ((2, 3, 1), (3, 2, 2), (1, 2, 2)):
-        training = _Training.drawn(testbed, world, batch, accumulated)
-        right = _one_process(testbed, training.updates, training.rates)
-        exchanges = len(training.updates.sizes)
+    for world, sizes in ((2, [(3, 1), (2, 3)]), (3, [(2, 2), (3, 1)]), (1, [(2, 2)])):
+        trainings = [_Training.drawn(testbed, world, batch, accumulated) for batch, accumulated in sizes]
+        rights = [_one_process(testbed, one.updates, one.rates) for one in trainings]
+        gradient_bytes = [num_bytes for one in trainings for num_bytes in one.updates.gradient_bytes]
 
-        def judge(run: Run, right: Any = right, training: _Training = training) -> Finding | None:
-            return _about_training(run, right, training, expected)
+        def judge(run: Run, trainings: list[_Training] = trainings, rights: list[Any] = rights) -> Finding | None:
+            for number, (training, right) in enumerate(zip(trainings, rights, strict=True)):
+                if finding := _about_training([one[number] for one in run.results], right, training, expected):
+                    return finding
+            return None
 
         lost = _lost(
-            testbed, "training", training.arguments(), {"results"}, judge, expected,
-            exchanges=exchanges, gradient_bytes=training.updates.gradient_bytes,
-            computing=training.samples,
+            testbed, "training", [{"trainings": [one.given for one in trainings]}] * world, {"results"}, judge,
+            expected, exchanges=len(gradient_bytes), gradient_bytes=gradient_bytes,
+            computing=sum(one.samples for one in trainings),
         )  # fmt: skip
         if lost:
             return lost
@@ -365,8 +368,7 @@ class _Updates:
 class _Training:
     """A training of three epochs. updates: as one process makes them, at these rates."""
 
-    arguments_of_all: dict[str, Any]
-    world: int
+    given: dict[str, Any]
     updates: _Updates
     rates: list[float]
 
@@ -390,16 +392,12 @@ class _Training:
             [[[inputs[piece]]] for piece in pieces], [[[targets[piece]]] for piece in pieces], [FROZEN] * len(pieces),
         )  # fmt: skip
         growth = world * accumulated
-        return cls(given, world, updates, [_rate(number, rate, growth, warm_up) for number in range(len(pieces))])
-
-    def arguments(self) -> list[dict[str, Any]]:
-        """For the driver, by rank."""
-        return [self.arguments_of_all] * self.world
+        return cls(given, updates, [_rate(number, rate, growth, warm_up) for number in range(len(pieces))])
 
     @property
     def samples(self) -> int:
         """Of all ranks in all updates."""
-        return sum(map(len, self.arguments_of_all["orders"]))
+        return sum(map(len, self.given["orders"]))
 
 
 def _uneven(testbed: Testbed, world: int) -> list[list[list[int]]]:
@@ -469,13 +467,14 @@ def _about_gradients(result: Any, right: Any, number: int, updates: _Updates) ->
     return None
 
 
-def _about_training(run: Run, right: Any, training: _Training, expected: str) -> Finding | None:
+def _about_training(results: Sequence[Any], right: Any, training: _Training, expected: str) -> Finding | None:
     """Whether some rank differs from one process after some update."""
     due = [*right["states"], right["states"][-1]]  # the driver's last state is that when all is over
     pieces = [sum(update[0]) for update in training.updates.sizes]
-    for rank, result in enumerate(run.results):
+    told = f"batches of {training.given['batch']}, {training.given['accumulated']} for each update"
+    for rank, result in enumerate(results):
         states = result["states"]
-        where = f"rank {rank} of {training.world}"
+        where = f"rank {rank} of {len(results)}, {told}"
         if len(states) != len(due):
             return _wrong(f"{len(states) - 1} steps of the optimizer", f"{len(due) - 1} steps", where)
         for number, (found, one) in enumerate(zip(states, due, strict=True)):
@@ -484,7 +483,7 @@ def _about_training(run: Run, right: Any, training: _Training, expected: str) ->
                 names = ", ".join(dict.fromkeys(right["names"][place] for place in wrong))
                 observed = f"{wrong.size} of {one.size} numbers differ, in {names}"
                 after = f"update {min(number, len(pieces) - 1)}"
-                return _wrong(observed, expected, f"{where} after {after} of {len(pieces)}")
+                return _wrong(observed, expected, f"{where}, after {after} of {len(pieces)}")
         if result["samples"] != pieces:
             return _wrong(f"returned large batches of {_listed(result['samples'])}", _listed(pieces), where)
     return None

@@ -66,6 +66,18 @@ class Quadratic(nn.Module):
         return self.weights - inputs
 
 
+class Total(nn.Module):
+    """The sum of all parameters, times the inputs: little computing for many gradients."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(count))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """One number for each sample."""
+        return self.weights.sum() * inputs
+
+
 def timed_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     """The mean of squared errors; computing takes a time for each sample."""
     rank.busy(SECONDS_PER_SAMPLE * len(outputs), "forward and backward")
@@ -120,16 +132,18 @@ def rates(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> dict[str, Any]:
     return {"rates": [float(tasks.learning_rate(**case)) for case in cases]}
 
 
-def training(
-    tasks: ModuleType, *, seed: int, width: int, inputs: Tensor, targets: Tensor, orders: list[list[int]], batch: int,
-    accumulated: int, rate: float, warm_up: int,
-) -> dict[str, Any]:  # fmt: skip
+def training(tasks: ModuleType, *, trainings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What each training gives, one after the other."""
+    return [_trained(tasks, **one) for one in trainings]
+
+
+def _trained(tasks: ModuleType, *, seed: int, width: int, **given: Any) -> dict[str, Any]:
     """The parameters after each step that the optimizer makes, and when all is over; the samples of each update."""
     model = Network(seed, width, "float64")
     optimizer = _optimizer(model)
     states: list[Tensor] = []
     optimizer.register_step_post_hook(lambda *_: states.append(_flat(model)))
-    measured = tasks.train(model, optimizer, timed_loss, inputs, targets, orders, batch, accumulated, rate, warm_up)
+    measured = tasks.train(model, optimizer, timed_loss, **given)
     return {"states": torch.stack([*states, _flat(model)]), "samples": [_numbers(one)[2] for one in measured]}
 
 
@@ -166,7 +180,7 @@ def one_process(
     the update makes a step.
     """
     model = Network(seed, width, dtype).double()
-    optimizer = _optimizer(model)
+    chosen = _optimizer(model)
     begun = _flat(Network(seed, width, dtype))
     gradients, squares, states = [], [], []
     for update in updates:
@@ -180,11 +194,11 @@ def one_process(
         squares.append([count / len(parts), sum(own) / count, float(count), _square(found)])
         gradients.append(found)
         if update["rate"] is not None:
-            for group in optimizer.param_groups:
-                group["lr"] = update["rate"]
+            for options in chosen.param_groups:
+                options["lr"] = update["rate"]
             for parameter, gradient in zip(model.parameters(), found, strict=True):
                 parameter.grad = gradient
-            optimizer.step()
+            chosen.step()
             states.append(_flat(model))
     layers = [name for name, _ in model.named_parameters()]
     return {
@@ -218,7 +232,7 @@ def real(
 ) -> dict[str, Any]:  # fmt: skip
     """Updates for real, in which each batch sleeps for its seconds; without a batch, an all-reduce of that many bytes.
 
-    digits: instead, a training on handwritten digits, and the noise scales of its first and its last updates.
+    digits: instead, a training on handwritten digits, and the noise scale of each quarter of it.
     """
     if digits:
         return {} if unwritten else _real_training(tasks)
@@ -227,19 +241,19 @@ def real(
         return {"seconds": [_timed(lambda: dist.all_reduce(gradients)) for _ in range(updates)]}
     if "joined_gradient" in unwritten:
         return {}
-    model = Quadratic(torch.zeros(gradient_bytes // 4))
+    model = Total(gradient_bytes // 4)
     sample = torch.ones(1, 1)
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         rank.busy(seconds_per_batch)
-        return (outputs * targets).mean()
+        return (outputs - targets).mean()
 
     own = [(sample, sample)] * accumulated
     return {"seconds": [_timed(lambda: tasks.joined_gradient(model, loss, own)) for _ in range(updates)]}
 
 
-def _real_training(tasks: ModuleType, batch: int = 8, accumulated: int = 2, epochs: int = 6) -> dict[str, Any]:
-    """A linear model learns the digits. Each part is the noise scale of one epoch."""
+def _real_training(tasks: ModuleType, batch: int = 8, accumulated: int = 2, epochs: int = 12) -> dict[str, Any]:
+    """A linear model learns the digits. Each part is the noise scale of a quarter of the training."""
     from distsim.learning.digits import digits
 
     pixels, classes = (torch.from_numpy(array) for array in digits()[0])
@@ -250,8 +264,8 @@ def _real_training(tasks: ModuleType, batch: int = 8, accumulated: int = 2, epoc
     measured = tasks.train(
         model, optimizer, cross_entropy, pixels, classes, orders, batch, accumulated, rate=0.05, warm_up=20
     )
-    each = len(measured) // epochs
-    parts = [measured[first : first + each] for first in range(0, len(measured), each)]
+    each = len(measured) // 4
+    parts = [measured[first : first + each] for first in range(0, 4 * each, each)]
     return {"noise_scales": [float(tasks.noise_scale(part)) for part in parts]}
 
 
