@@ -179,7 +179,7 @@ def rate_at_each_update(testbed: Testbed) -> Finding:
     how="For each order, for each update: set lr in all groups, joined_gradient with the own samples, optimizer.step.",
 )
 def training_as_one_process(testbed: Testbed) -> Finding:
-    """Trainings one after the other, of epochs of several lengths with few samples in their last updates; the warm-up ends in the last one."""
+    """Two trainings in a process; each has short last updates, and a warm-up that ends in the last epoch."""
     expected = "on every rank, after every update, the parameters of one process with batches of N x b x k samples"
     for world, sizes in ((2, [(3, 1), (2, 3)]), (3, [(2, 2), (3, 1)]), (1, [(2, 2)])):
         trainings = [_Training.drawn(testbed, world, batch, accumulated) for batch, accumulated in sizes]
