@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from distsim.grading.lab import Lab, all_labs
 from distsim.grading.power import trade_mutators
+from distsim.grading.power.evidence import TRACE
 from distsim.grading.power.mutant import FEWEST, all_mutants, mutants, selected
 from distsim.grading.power.mutators import GENERAL
 from distsim.grading.power.source import Source
 from distsim.grading.power.trade_mutators import TRADE
+from distsim.testbed import rank
 
 LABS = Path(__file__).parents[2] / "labs"
 KEYS = [lab.key for lab in all_labs(LABS)]
@@ -117,6 +120,25 @@ def test_every_mutator_has_a_case() -> None:
 )
 def test_what_could_change_nothing_is_left_alone(name: str, body: str) -> None:
     assert of(name, body) == []
+
+
+def test_a_changed_static_method_finds_the_one_that_it_stands_for() -> None:
+    """A class body's names are not seen inside its methods."""
+    text = "class Sum:\n    @staticmethod\n    def forward(context, values):\n        return values + 1\n"
+    (mutant,) = mutants(Source("other", text), [MUTATORS["first_call_alone"]])
+    space: dict[str, Any] = {}
+    exec(mutant.text, space)
+    assert [space["Sum"].forward(None, values) for values in (1, 5)] == [2, 2], "the second call does nothing"
+
+
+def test_static_methods_are_seen_to_be_called() -> None:
+    text = "class Sum:\n    @staticmethod\n    def forward(values):\n        return values + 1\n"
+    space: dict[str, Any] = {"__name__": "tasks"}
+    exec(text + TRACE, space)
+    notes = rank.context.notes if isinstance(rank.context, rank.LocalContext) else []
+    before = len(notes)
+    assert space["Sum"].forward(1) == 2
+    assert notes[before:] == [("called", "Sum.forward")]
 
 
 def test_only_what_students_write_is_changed() -> None:

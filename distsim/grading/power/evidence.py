@@ -40,6 +40,8 @@ def _trace():
             for inner, method in list(vars(value).items()):
                 if isinstance(method, types.FunctionType):
                     setattr(value, inner, traced(f"{name}.{inner}", method))
+                elif isinstance(method, staticmethod):
+                    setattr(value, inner, staticmethod(traced(f"{name}.{inner}", method.__func__)))
 
 
 _trace()

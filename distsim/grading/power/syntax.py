@@ -12,15 +12,21 @@ TENSORS = ("tensor", "outgoing", "incoming", "parts", "piece", "pieces", "parame
 
 
 def wrapped(function: Function, call: str, change: ast.NodeTransformer | None = None) -> list[ast.stmt]:
-    """The function under another name, and one in its place that calls it. call: with {inner}, given and named."""
+    """The function under another name, and one in its place that calls it. call: with {inner}, given and named.
+
+    A static method holds the other function as a default, since the names of a class body are not seen inside it.
+    """
     inner, outer = copy.deepcopy(function), copy.deepcopy(function)
     inner.name = f"_whole_{function.name}"
     if change is not None:
         change.visit(inner)
     method = bool(function.args.args) and function.args.args[0].arg == "self"
-    name = f"type(given[0])._whole_{function.name}" if method else inner.name
+    static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.decorator_list)
+    name = f"type(given[0])._whole_{function.name}" if method else "_inner" if static else inner.name
     outer.body = ast.parse(f"return {call.format(inner=name, site=function.name)}").body
-    outer.args = ast.arguments([], [], ast.arg("given"), [], [], ast.arg("named"), [])
+    names: list[ast.arg] = [ast.arg("_inner")] if static else []
+    values: list[ast.expr | None] = [ast.Name(inner.name)] if static else []
+    outer.args = ast.arguments([], [], ast.arg("given"), names, values, ast.arg("named"), [])
     outer.decorator_list, outer.returns = [], None
     return [inner, outer]
 
