@@ -308,8 +308,8 @@ class _Model:
         messages: dict[tuple[int, int], list[int]] = {}
         for stage in range(self.stages - 1):
             size = ITEM_BYTES[self.dtype] * self.width(stage)
-            for direction, pair in (("forward", (stage, stage + 1)), ("backward", (stage + 1, stage))):
-                order = [micro for one, micro in self.orders[pair[0]] if one == direction]
+            for way, pair in (("forward", (stage, stage + 1)), ("backward", (stage + 1, stage))):
+                order = [micro for one, micro in self.orders[pair[0]] if one == way]
                 messages[pair] = [size * len(self.inputs[micro]) for micro in order]
         trained = [pair for pair in self.tied if 0 not in self.frozen[pair[0]]]
         return messages, [(tuple(pair), self.weights[pair[0]][0].nbytes) for pair in trained]
@@ -323,10 +323,10 @@ class _Model:
         while any(left):
             for stage, order in enumerate(left):
                 while order:
-                    direction, micro = order[0]
-                    ahead = direction == "forward"
+                    way, micro = order[0]
+                    ahead = way == "forward"
                     source = stage - 1 if ahead else stage + 1
-                    there = over.get((source, direction, micro)) if 0 <= source < self.stages else 0.0
+                    there = over.get((source, way, micro)) if 0 <= source < self.stages else 0.0
                     if there is None:
                         break
                     start = max(now[stage], there)
@@ -334,8 +334,8 @@ class _Model:
                     if not ahead and stage < idle:
                         seconds, start = 0.0, now[stage]
                     else:
-                        made[stage].append((direction, start, start + seconds))
-                    now[stage] = over[stage, direction, micro] = start + seconds
+                        made[stage].append((way, start, start + seconds))
+                    now[stage] = over[stage, way, micro] = start + seconds
                     order.pop(0)
         return made
 
@@ -346,9 +346,9 @@ class _Model:
     def most_held(self, stage: int) -> list[int]:
         """The number of micro-batches whose activations a stage must hold, at the end of each forward."""
         found, held = [], 0
-        for direction, _ in self.orders[stage]:
-            held += 1 if direction == "forward" else -1
-            if direction == "forward":
+        for way, _ in self.orders[stage]:
+            held += 1 if way == "forward" else -1
+            if way == "forward":
                 found.append(held)
         return found
 
