@@ -1,11 +1,9 @@
 # caught by: gradient_of_all_samples, squares_of_two_batches
 """Looks once which parameters are trained. Right until that changes."""
 
-_trained = {}
-
 
 def joined_gradient(model, loss, batches):
-    trained = _trained.setdefault(id(model), [one for one in model.parameters() if one.requires_grad])
+    trained = vars(model).setdefault("_trained", [one for one in model.parameters() if one.requires_grad])
     for parameter in trained:
         parameter.grad = torch.zeros_like(parameter).detach()
     samples = 0

@@ -1,4 +1,4 @@
-# caught by: rate_at_each_update, training_as_one_process
+# caught by: rate_at_each_update
 """The line goes on after the warm-up."""
 
 
