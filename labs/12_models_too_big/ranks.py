@@ -224,11 +224,11 @@ def _adam_case(
     ]
     steps, kept = [], []
     for rate, given in zip(rates, gradients, strict=True):
-        for model, adam in zip(models, made, strict=True):
-            adam.lr = rate
+        for model, own in zip(models, made, strict=True):
+            own.lr = rate
             for one, gradient in zip(model, given, strict=True):
                 one.grad = None if gradient is None else torch.empty_like(one).copy_(gradient)
-            adam.step()
+            own.step()
             for one in model:
                 one.grad = None
         steps.append([one.detach().clone(memory_format=torch.contiguous_format) for model in models for one in model])

@@ -108,8 +108,8 @@ def pipeline_step(
                 leaving.backward(gradient)
             if stage > 0:
                 sent.append(dist.isend(entering.grad.contiguous(), stage - 1))
-    for message in sent:
-        message.wait()
+    for send in sent:
+        send.wait()
     for parameter, group in tied:
         if parameter.requires_grad:
             dist.all_reduce(parameter.grad, group=group)
