@@ -12,7 +12,6 @@ from distsim.theory.noise_scale import fitted, updates_to_target
 SAMPLES, EPOCHS, WORKERS, BATCH = 50_000, 90, 12, 32
 SMALL, LARGE, ASKED = (16, 1500), (64, 600), 256  # two batches and their updates, and a third batch
 NOISE_SCALE, OF_A_WORKER, COMPUTE_MS, LINK_MS = 200.0, 8, 100.0, 10.0
-CURVATURE, SLOW_RATE, SMALL_BATCH = 25.0, 0.005, 32
 LEAST_UPDATES, MINUTES = 1000.0, 17.0
 CLUSTER = example("synchronous_ring").replacing(
     {
@@ -39,13 +38,12 @@ def seconds_with_a_server(workers: int) -> float:
 UPDATES = updates_of(SAMPLES, EPOCHS, WORKERS * BATCH)
 LEAST, SCALE = fitted(*zip(SMALL, LARGE, strict=True))
 FASTEST = min(range(1, 1000), key=seconds_with_a_server)
-STEEPEST_RATE = 2.0 / CURVATURE
 
 
 @exercise(
     points=1,
     hint="First count the updates of one epoch. Its last batch is smaller.",
-    because="One worker alone would make twelve times as many, in batches of 32.",
+    because="One worker alone would make about twelve times as many, in batches of 32.",
 )
 def updates_of_run(answer: object) -> Judged:
     """The updates of a run of whole epochs."""
@@ -100,26 +98,9 @@ def fastest_workers(answer: object) -> Judged:
             sqrt(NOISE_SCALE / OF_A_WORKER): "A step also computes and exchanges: that sets the price of a worker.",
             sqrt(NOISE_SCALE * COMPUTE_MS / LINK_MS): "That is right for one sample per worker.",
             sqrt(NOISE_SCALE * LINK_MS / (OF_A_WORKER * COMPUTE_MS)): "The more a step computes, the more workers pay.",
+            FASTEST - 1: "Nearly: one more worker is a little faster.",
+            sqrt(NOISE_SCALE * OF_A_WORKER * COMPUTE_MS / LINK_MS): "That is the effective batch. How many workers?",
             NOISE_SCALE / OF_A_WORKER: "With so many workers the batch is as large as the noise scale.",
-        },
-    )
-
-
-@exercise(
-    points=2,
-    hint="Below which rate is every direction stable? How many times the given rate is that?",
-    because="Above it the rule must end, or the rate must grow more slowly than the batch.",
-)
-def largest_batch(answer: object) -> Judged:
-    """The batch whose scaled rate is at the edge of stability."""
-    return number(
-        answer,
-        right=SMALL_BATCH * STEEPEST_RATE / SLOW_RATE,
-        wrong={
-            STEEPEST_RATE: "That is the rate. Which batch has it?",
-            STEEPEST_RATE / SLOW_RATE: "That is how many times as large the batch may be.",
-            SMALL_BATCH / CURVATURE / SLOW_RATE: "The edge is at 2 / h.",
-            SMALL_BATCH * (STEEPEST_RATE / SLOW_RATE) ** 2: "That is for the rule with the square root.",
         },
     )
 
@@ -135,9 +116,9 @@ def too_slow(changes: Changes) -> str:
     """The feedback where the loss is reached too late."""
     changed = CLUSTER.replacing(dict(changes))
     if changed.communication.kind != "ring":
-        return "How long does the exchange of each step take? For a ring it hardly grows with the workers."
-    if changed.cluster.workers < 12:
-        return "On a ring the exchange hardly grows with the workers, so more of them pay."
+        return "How long does the exchange of each step take? Which link is full, and what would share its load?"
+    if changed.cluster.workers < 13:
+        return "On a ring the exchange hardly grows with the workers. So take more of them."
     if changed.cluster.workers * changed.workload.batch < NOISE_SCALE:
         return "Most of a step is the exchange. Larger batches need fewer steps."
     return "Above the noise scale larger batches save few updates, but each step computes for longer."
