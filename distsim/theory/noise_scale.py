@@ -36,7 +36,7 @@ def updates_to_target(least_updates: float, noise_scale: float, batch: ArrayLike
 def best_rate(largest_rate: float, noise_scale: float, batch: ArrayLike) -> np.ndarray:
     """The learning rate of the longest useful step, largest_rate / (1 + B_noise / B), shaped as `batch`.
 
-    Far below the noise scale it grows as the batch: linear scaling. Far above, it does not grow any more.
+    Far below the noise scale it grows in proportion to the batch: linear scaling. Far above, it grows no more.
 
     largest_rate: the best one with the gradient of all samples. noise_scale: B_noise. batch: B, one or several.
 

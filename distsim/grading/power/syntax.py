@@ -27,7 +27,7 @@ def wrapped(function: Function, call: str, change: ast.NodeTransformer | None = 
     names: list[ast.arg] = [ast.arg("_inner")] if static else []
     values: list[ast.expr | None] = [ast.Name(inner.name)] if static else []
     outer.args = ast.arguments([], [], ast.arg("given"), names, values, ast.arg("named"), [])
-    outer.decorator_list, outer.returns = [], None
+    outer.decorator_list, outer.returns = outer.decorator_list if static else [], None
     return [inner, outer]
 
 
