@@ -1,6 +1,6 @@
 """Pipeline parallelism: each worker holds a stage of the model, and the micro-batches of a batch follow each other.
 
-Source: Huang et al. 2019, GPipe (arXiv 1811.06965); Narayanan et al. 2019, PipeDream (arXiv 1806.03377) for 1F1B.
+Source: Huang et al. 2019, GPipe (arXiv 1811.06965); Harlap et al. 2018, PipeDream (arXiv 1806.03377) for 1F1B.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pipelines: p stages of a model, m micro-batches one after the other, and the idle time of the stages.
 
 f and b are the seconds of forward and backward of one micro-batch on one stage. Sources: Huang et al. 2019, GPipe
-(arXiv 1811.06965); Narayanan et al. 2019, PipeDream (arXiv 1806.03377) for 1F1B; Narayanan et al. 2021, Efficient
+(arXiv 1811.06965); Harlap et al. 2018, PipeDream (arXiv 1806.03377) for 1F1B; Narayanan et al. 2021, Efficient
 large-scale language model training on GPU clusters using Megatron-LM (arXiv 2104.04473), section 2.2, for all three
 schedules and their bubbles.
 """

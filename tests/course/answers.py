@@ -733,4 +733,43 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "09_models_too_big": {
+        "state_gb": Answers(
+            right=[20.125, 20.1],
+            wrong=[(7, "stage 3"), (33.25, "stage 1"), (112, "every GPU"), (16, "Which of the 16 bytes")],
+        ),
+        "fewest_micro_batches": Answers(
+            right=[63],
+            wrong=[(70, "whole step"), (72, "one place less"), (62, "10.14 %"), (10, "solve it for m")],
+        ),
+        "gpipe_over_1f1b": Answers(
+            right=[10.7, 64 / 6],
+            wrong=[
+                (8, "first stage"),
+                (12.8, "number 0"),
+                (9.14, "second stage"),
+                (6, "1F1B holds"),
+                (0.09375, "inverse"),
+                (64, "GPipe holds"),
+            ],
+        ),
+        "tensor_ms": Answers(
+            right=[39.2],
+            wrong=[
+                (19.6, "two backward"),
+                (9.8, "one all-reduce"),
+                (22.4, "twice the vector"),
+                (44.8, "2 x 7/8"),
+                (313.6, "not bits"),
+            ],
+        ),
+        "late_pipeline": Answers(
+            right=[{"compute.slow": {1: 2.0}}, {"cluster.bandwidth": "100 Mbit/s"}, {"cluster.latency": "10 ms"}],
+            wrong=[
+                ({}, "still right"),
+                ({"compute.slow": {1: 1.2}}, "stronger"),
+                ({"policy.micro_batches": 2}, "must stay"),
+            ],
+        ),
+    },
 }

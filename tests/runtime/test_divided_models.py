@@ -1,6 +1,6 @@
 """Divided models on real processes: with pieces of 20 ms and more, a prediction is within 10 % of the run.
 
-Shorter pieces are another story: what a message costs beside its bytes is then as long as a piece (`course/ACCURACY.md`).
+With shorter pieces, what a message costs beside its bytes is a large part of a piece (`course/ACCURACY.md`).
 """
 
 from __future__ import annotations
