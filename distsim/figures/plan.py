@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -16,6 +17,7 @@ from distsim.units import show
 
 PIXELS = 420
 NEAR = 3.0  # times what the ways hold; a line further right would squeeze them
+LOG_FROM = 4.0  # times the least value; so far apart, a logarithmic axis has a tick of 1, 2 or 5 between them
 WORTH: dict[By, tuple[float, str]] = {  # what a value is multiplied with, and the title of its axis
     "time": (1e3, "time of a sample (ms)"),
     "price": (1e6, "price of a million samples"),
@@ -55,14 +57,20 @@ def plan(found: Sequence[Way], memory_bytes: float | None = None, by: By = "time
                          annotation={"text": "memory of a device", "textangle": -90, "xanchor": "right"})  # fmt: skip
     reach = 1.06 * max(most, memory_bytes if memory_bytes and near else 0.0) / scale
     figure.update_xaxes(title={"text": f"memory of the worker that holds most ({unit})"}, range=[0.0, reach])
-    ticks = [tick for tick in TICKS if min(worths.values()) / 2 <= tick <= 2 * max(worths.values())]
-    figure.update_yaxes(
-        title={"text": of_value}, type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks]
-    )  # fmt: skip
+    figure.update_yaxes(title={"text": of_value}, **_scale([*worths.values()]))
     large = sum(way.missing_bytes > 0.0 for way in found)
     more = f" {counted(large, 'way')} need more memory than there is." if large else ""
     far = f" A device has {show(memory_bytes, 'byte')}, far more than is drawn." if memory_bytes and not near else ""
     return Captioned(figure, f"{told}{more}{far}", [_row(way, way in best) for way in order])
+
+
+def _scale(worths: Sequence[float]) -> dict[str, Any]:
+    """From 0, or logarithmic where the slowest way would squeeze the others."""
+    least, most = min(worths), max(worths)
+    if most < LOG_FROM * least:
+        return {"range": [0.0, 1.06 * most]}
+    ticks = [tick for tick in TICKS if least / 2 <= tick <= 2 * most]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def _kind(way: Way) -> str:
