@@ -53,8 +53,8 @@ def plan(found: Sequence[Way], memory_bytes: float | None = None, by: By = "time
     )  # fmt: skip
     near = memory_bytes is not None and memory_bytes <= NEAR * most
     if memory_bytes is not None and near:
-        figure.add_vline(x=memory_bytes / scale, line={"color": INK, "width": 1.5, "dash": "dash"},
-                         annotation={"text": "memory of a device", "textangle": -90, "xanchor": "right"})  # fmt: skip
+        words = {"text": "memory of a device", "textangle": -90, "xanchor": "right", "y": 0.0, "yanchor": "bottom"}
+        figure.add_vline(x=memory_bytes / scale, line={"color": INK, "width": 1.5, "dash": "dash"}, annotation=words)
     reach = 1.06 * max(most, memory_bytes if memory_bytes and near else 0.0) / scale
     figure.update_xaxes(title={"text": f"memory of the worker that holds most ({unit})"}, range=[0.0, reach])
     figure.update_yaxes(title={"text": of_value}, **_scale([*worths.values()]))

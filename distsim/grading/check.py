@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding of a check. share: the part of the points that is earned, from 0 to 1."""
+    """The finding of a check. share: the part of the points that is earned, from 0 to 1.
+
+    hint: in place of the check's, where the fault is none that the check asks for. The check's `how` is then left out.
+    """
 
     share: float
     observed: str = ""
     expected: str = ""
     where: str = ""
+    hint: str = ""
 
     @classmethod
     def of(
@@ -47,20 +51,21 @@ class Finding:
         passed: bool | None = None,
         share: float | None = None,
         where: str = "",
+        hint: str = "",
     ) -> Finding:
         """A finding from the observed and the expected value, with either `passed` or `share`.
 
         Raises ValueError if neither or both are given, or if the share does not lie between 0 and 1.
 
         >>> Finding.of(observed=5, expected=6, passed=False, where="rank 1")
-        Finding(share=0.0, observed='5', expected='6', where='rank 1')
+        Finding(share=0.0, observed='5', expected='6', where='rank 1', hint='')
         """
         if (passed is None) == (share is None):
             raise ValueError("a finding needs either passed= or share=, not both. Cure: write passed=True")
         worth = float(bool(passed)) if share is None else float(share)
         if not 0.0 <= worth <= 1.0 or math.isnan(worth):
             raise ValueError(f"share = {worth}: must lie between 0 and 1. Cure: write 0.5")
-        return cls(worth, cut(observed), cut(expected), cut(where))
+        return cls(worth, cut(observed), cut(expected), cut(where), hint)
 
     @classmethod
     def failed(cls, run: Run, expected: object = "a run that ends well") -> Finding:
@@ -88,8 +93,10 @@ class Check:
     def result(self, finding: Finding) -> Result:
         """The result with the points for a finding."""
         points = round(self.points * finding.share, 2)
-        told = (finding.observed, finding.expected, finding.where, self.hint, self.how)
-        return Result(self.name, points, self.points, *told)
+        help_ = (finding.hint, "") if finding.hint else (self.hint, self.how)
+        return Result(
+            self.name, points, self.points, finding.observed, finding.expected, finding.where, *help_
+        )  # fmt: skip
 
     def lost(self, reason: str) -> Result:
         """A result without points, for a submission that the check could not judge."""

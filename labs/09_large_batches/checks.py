@@ -43,6 +43,9 @@ BESIDE_BYTES = 64  # in the exchange, beside the gradients
 CLOSE = {"float64": 1e-9, "float32": 2e-4}  # the types lose far less, the smallest mistake far more
 ITEM_BYTES = {"float64": 8, "float32": 4}
 EVEN_WORLDS, ODD_WORLDS = (2, 4), (3, 5)
+SQUARES = "Given right squares, your noise_scale is right. So look at the squares that your joined_gradient returns."
+ANOTHER_RULE = "Here this is right. The check one_exchange_for_each_update says more on the broken rule."
+MOST_TOLD = 4  # exchanges of a finding, one after the other
 AGAINST_THE_RULES = 0.5  # of the points are for right results with other exchanges or computing than asked for
 FROM_THE_TRUTH = 0.2  # of the noise scale; six standard errors, see `noise_scale_of_a_quadratic`
 
@@ -175,7 +178,7 @@ def rate_at_each_update(testbed: Testbed) -> Finding:
 
 @check(
     points=3,
-    hint="Which rate has each group at each step? Which numbers do the updates of the second epoch have?",
+    hint="Does joined_gradient pass its own checks? Which rate has each group at each step, also in epoch 2?",
     how="For each order, for each update: set lr in all groups, joined_gradient with the own samples, optimizer.step.",
 )
 def training_as_one_process(testbed: Testbed) -> Finding:
@@ -243,7 +246,7 @@ def noise_scale_of_a_quadratic(testbed: Testbed) -> Finding:
         for rank, result in enumerate(run.results):
             if not abs(result["noise_scale"] - truth) < FROM_THE_TRUTH * truth:
                 where = f"rank {rank} of {world}, {len(sizes)} updates of a quadratic"
-                return _wrong(f"{result['noise_scale']:.3g}", told, where)
+                return _wrong(f"{result['noise_scale']:.3g}", told, where, hint=SQUARES)
         return None
 
     lost = _lost(
@@ -517,10 +520,13 @@ def _lost(
         ("computing", _about_computing(run, computing)),
     ):
         if told is not None:
-            share = 0.0 if part in asked else AGAINST_THE_RULES
-            right = "right results, but " if share else ""
             where = f"{len(arguments)} ranks"
-            return Finding.of(observed=right + told[0], expected=told[1], share=share, where=where)
+            if part in asked:
+                return Finding.of(observed=told[0], expected=told[1], passed=False, where=where)
+            observed = f"right results, but {told[0]}"
+            return Finding.of(
+                observed=observed, expected=told[1], share=AGAINST_THE_RULES, where=where, hint=ANOTHER_RULE
+            )
     return None
 
 
@@ -561,7 +567,9 @@ def _about_computing(run: Run, computing: list[list[int]] | int) -> tuple[str, s
 def _told(exchanges: Sequence[tuple[str, int]]) -> str:
     """Equal exchanges that follow each other are counted."""
     runs = [(f"{kind} of {num_bytes} bytes", len(list(run))) for (kind, num_bytes), run in groupby(exchanges)]
-    return ", ".join(f"{count} x {one}" if count > 1 else one for one, count in runs) or "no exchange"
+    shown = [f"{count} x {one}" if count > 1 else one for one, count in runs[:MOST_TOLD]]
+    rest = sum(count for _, count in runs[MOST_TOLD:])
+    return ", ".join([*shown, *([f"and {rest} more"] if rest else [])]) or "no exchange"
 
 
 def _rate(update: int, rate: float, growth: float, warm_up: int) -> float:
@@ -640,8 +648,8 @@ def _fine(expected: str) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-def _wrong(observed: str, expected: str, where: str) -> Finding:
-    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+def _wrong(observed: str, expected: str, where: str, hint: str = "") -> Finding:
+    return Finding.of(observed=observed, expected=expected, passed=False, where=where, hint=hint)
 
 
 def _whole(testbed: Testbed, least: int, below: int) -> int:

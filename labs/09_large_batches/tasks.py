@@ -29,14 +29,14 @@ class Squares(NamedTuple):
 def own_batches(order: Sequence[int], batch: int, accumulated: int) -> list[list[list[int]]]:
     """Returns this rank's samples of one epoch: for each update a list of batches, each a list of samples.
 
-    order: numbers of samples, at least one, the same list on every rank. It stays as it is. N ranks take the order
-    piece by piece: each update takes the next N x batch x accumulated samples, and the last update takes the samples
-    that are left. Each sample of the order is taken once, by one rank.
+    order: the samples, each by its number in the data set; at least one, and the same list on every rank. It stays as
+    it is. N ranks take the order piece by piece: each update takes the next N x batch x accumulated samples, and the
+    last update takes the samples that are left. Each sample of the order is taken once, by one rank.
 
-    Within an update, the numbers of samples of any two ranks differ by at most one. Which rank takes which sample of
-    the update is free. A rank divides its samples into as few batches as possible, of at most `batch` samples. No batch
-    is empty. A rank without a sample in the last update has an empty list there. So every rank has as many updates.
-    Nothing goes over the network.
+    Within an update, any two ranks have equally many samples, or one has one more than the other. Which rank takes
+    which sample of the update is free. A rank divides its samples into as few batches as possible, of at most `batch`
+    samples. No batch is empty. A rank without a sample in the last update has an empty list there. So every rank has as
+    many updates. Nothing goes over the network.
     """
     raise NotImplementedError(
         "write own_batches: Returns this rank's samples of one epoch: for each update a list of batches, each a list "

@@ -46,6 +46,7 @@ SPARE_BYTES = 64  # of an optimizer's state, for a count of steps
 SPARE_MICRO_BATCHES = 1
 MANY = 60  # numbers of a parameter's row: a share takes far more bytes than the spare ones
 AGAINST_THE_RULES = 0.5  # of the points are for right results that break another rule
+ANOTHER_RULE = "This is right where this check looks. Another check asks for the broken rule, and says more."
 FEATURES = 6  # of a split layer's inputs, which 1, 2 and 3 ranks divide and 4 and 5 do not
 
 
@@ -571,7 +572,7 @@ class _Sum:
         return {
             "result": TOTAL * (np.sum(self.values, axis=0) if sums else self.values[rank]),
             "gradient": TOTAL * (own[rank] if sums else np.sum(own, axis=0)),
-            "of the other": own[rank],
+            "given gradient": own[rank],
         }
 
 
@@ -830,8 +831,11 @@ def _lost(
     for part, judge in sorted(judges.items(), key=lambda one: one[0] not in asked):
         if (fault := judge()) is not None:
             observed, rule, where = fault
-            share = 0.0 if part in asked else AGAINST_THE_RULES
-            return Finding.of(observed=observed, expected=rule, share=share, where=where)
+            if part in asked:
+                return Finding.of(observed=observed, expected=rule, passed=False, where=where)
+            return Finding.of(
+                observed=observed, expected=rule, share=AGAINST_THE_RULES, where=where, hint=ANOTHER_RULE
+            )  # fmt: skip
     return None
 
 
@@ -873,8 +877,10 @@ def _about(found: Any, right: Any, name: str = "right gradient") -> str:
         return "a gradient where there is none"
     if found.shape != right.shape:
         return f"the shape {list(found.shape)} in place of {list(right.shape)}"
-    ratio = np.linalg.norm(found) / max(np.linalg.norm(right), 1e-300)
-    return f"{found.dtype} numbers whose length is {ratio:.3g} times that of the {name}"
+    if not np.isfinite(found).all():
+        return f"{found.dtype} numbers with nan or inf among them, in place of the {name}"
+    far = np.linalg.norm(found - right) / max(np.linalg.norm(right), 1e-300)
+    return f"{found.dtype} numbers that differ from the {name} by {far:.2g} times its length"
 
 
 def _fine(expected: str) -> Finding:

@@ -152,7 +152,7 @@ def _sum_case(tasks: ModuleType, *, name: str, values: Tensor, factors: Tensor, 
     (result.sum() if not len(factors) else (result * (factors.t() if turned else factors)).sum()).backward()
     return {
         "result": (result.t() if turned else result).detach().clone(), "changed": not torch.equal(values, before),
-        "gradient": values.grad, "of the other": zeros.grad,
+        "gradient": values.grad, "given gradient": zeros.grad,
     }  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def pipeline_step(
 
     Memory: when a stage has done the backward of a micro-batch, it lets go of this micro-batch's activations, those it
     has sent included. At most one micro-batch's activations may stay a little longer, until the next forward is over.
-    All sends have been waited for when the step ends.
+    Gradients that were sent back may stay until the step ends. All sends have been waited for by then.
 
     Parameters may be frozen (requires_grad is False), on a stage even all of them: they get no gradient. Before the
     step, each `.grad` is None. tied: parameters of this stage that stand in another stage, too, each with the group of
@@ -220,6 +220,7 @@ class ShardedAdam:
         A `.grad` that is None counts as zeros, and the parameter is updated all the same. `self.lr` may change from
         step to step. The gradients, as one flat tensor that zeros fill up to a multiple of N, go through one
         reduce-scatter. The new parameters, filled up likewise, go through one all-gather. Nothing else travels.
+        Afterwards each `.grad` may be what it was, or None.
         """
         raise NotImplementedError(
             "write ShardedAdam.step: Updates all parameters in place, as one process does with Adam."
