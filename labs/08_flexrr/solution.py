@@ -1,0 +1,145 @@
+"""Lab 08: workers with a bound on staleness, in which a worker that is late hands pieces of its work to helpers.
+
+The last rank is the server; all others are workers. Every worker has `steps` steps of its own. A step is `items` pieces
+of work, numbered from 0. A worker does its pieces from the front of its step: 0, 1, 2. Helpers take pieces from the
+tail of its step: items - 1, items - 2. A piece is *begun* when the server has ordered it. A begun piece stays where it
+is, so each piece is done once, by one worker. A worker does one piece at a time.
+
+The server decides who does what. They talk by messages of float64 vectors, without tags, and by nothing else:
+
+    order, from the server   [worker, step, item; parameters ...]: do this piece of this worker's step
+                             [STOP, STOP, STOP; parameters ...] at the end
+    report, from a worker    [gradient ...] of the piece that it was ordered to do
+
+`dist.recv(vector)` without a source takes the message that comes next, from whomever, and returns its sender's rank.
+Nobody waits needlessly: the server decides about one report before it takes the next one. Wait in `recv` or in `wait`:
+a server that sleeps between looks at its messages answers late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.distributed as dist
+
+STOP = -1.0
+
+
+def may_begin(worker: int, done: Sequence[int], items: int, staleness: int) -> bool:
+    """Whether the bound allows a worker, which has no step under way, to begin its next step.
+
+    done: by worker, the number of its steps' pieces that are done since the start, by whomever. A step is complete when
+    all its `items` pieces are done. A worker may begin a step if it has completed at most `staleness` steps more than
+    the slowest worker, which is the one with the fewest completed steps.
+    """
+    # write
+    return done[worker] // items <= min(done) // items + staleness
+    # end
+
+
+def whom_to_help(helper: int, done: Sequence[int], left: Sequence[int], group: int, threshold: int) -> int | None:
+    """The worker that hands its last piece to a helper, which has nothing else to do; None where nobody hands one.
+
+    done: as above. left: by worker, the number of pieces of its step that are not begun. The helpers of a worker are
+    the `group` workers after it; worker 0 comes after the last one. There are more than `group` workers. A worker is
+    behind a helper by the number of pieces by which its `done` is smaller. A worker that helpers may help hands over a
+    piece if it has one that is not begun, and is at least `threshold` pieces behind this helper. If several workers do,
+    the helper takes the piece of the one that is furthest behind, and of several such ones that of the lowest rank.
+    """
+    # write
+    workers = len(done)
+    helped = sorted((helper - distance) % workers for distance in range(1, group + 1))
+    late = [worker for worker in helped if left[worker] and done[helper] - done[worker] >= threshold]
+    return min(late, key=lambda worker: done[worker], default=None)
+    # end
+
+
+def work(size: int, gradient: Callable[[torch.Tensor, int, int, int], torch.Tensor]) -> None:
+    """Is a worker: does each piece that the server orders, and reports its gradient, until the server says STOP.
+
+    size: how many parameters there are. `gradient(parameters, worker, step, item)` computes a piece at these
+    parameters, which takes time. It may be a piece of this worker's own step or of another one's.
+    """
+    # write
+    server = dist.get_world_size() - 1
+    order = torch.empty(3 + size, dtype=torch.float64)
+    dist.recv(order, server)
+    while order[0] != STOP:
+        dist.send(gradient(order[3:], *(int(number) for number in order[:3])), server)
+        dist.recv(order, server)
+    # end
+
+
+def serve(
+    parameters: torch.Tensor, steps: int, items: int, staleness: int, group: int, threshold: int, learning_rate: float
+) -> list[tuple[int, int, int, int]]:
+    """Is the server: orders pieces until all `steps` steps of all workers are complete, then answers all with STOP.
+
+    At the start, and after each report, it looks at the workers that are free: those that do no piece at the moment.
+    First, in the order of ranks, each free worker is ordered to do the next piece of its own step, if one is not begun.
+    If all pieces of its step are done, this is piece 0 of its next step, if there is one and `may_begin` allows it.
+    Then, in the order of ranks, each worker that is still free helps as `whom_to_help` says, with one piece.
+
+    All pieces of a step, whoever does them, are computed at the parameters of the moment when the step began. When all
+    of them are done, `learning_rate` times the sum of their gradients is taken off `parameters`, in place. This is one
+    update for each step of each worker. It is made before anything is ordered after this report.
+
+    Returns the pieces that were handed over, in this order: for each one (helper, worker, step, item). `steps` and
+    `items` are at least 1, `staleness` and `group` at least 0.
+    """
+    # write
+    workers = dist.get_world_size() - 1
+    done, begun = [0] * workers, [0] * workers  # pieces since the start; steps
+    front, left = [0] * workers, [0] * workers  # of the step under way
+    start, total = [parameters.clone()] * workers, [torch.zeros_like(parameters)] * workers
+    doing: dict[int, int] = {}  # by rank: whose piece it does
+    handed = []
+
+    def order(rank: int, worker: int, item: int) -> tuple[int, int, int, int]:
+        doing[rank] = worker
+        left[worker] -= 1
+        piece = (worker, begun[worker] - 1, item)
+        dist.send(torch.cat([torch.tensor(piece, dtype=torch.float64), start[worker]]), rank)
+        return rank, *piece
+
+    def decide() -> None:
+        for rank in range(workers):
+            complete = done[rank] == begun[rank] * items
+            if complete and begun[rank] < steps and rank not in doing and may_begin(rank, done, items, staleness):
+                begun[rank] += 1
+                front[rank], left[rank] = 0, items
+                start[rank], total[rank] = parameters.clone(), torch.zeros_like(parameters)
+            if left[rank] and rank not in doing:
+                order(rank, rank, front[rank])
+                front[rank] += 1
+        for rank in range(workers):
+            if rank not in doing:
+                worker = whom_to_help(rank, done, left, group, threshold)
+                if worker is not None:
+                    handed.append(order(rank, worker, front[worker] + left[worker] - 1))
+
+    report = torch.empty(len(parameters), dtype=torch.float64)
+    decide()
+    while doing:
+        worker = doing.pop(dist.recv(report))
+        total[worker] += report
+        done[worker] += 1
+        if done[worker] == begun[worker] * items:
+            parameters -= learning_rate * total[worker]
+        decide()
+    for rank in range(workers):
+        dist.send(torch.cat([torch.full((3,), STOP, dtype=torch.float64), parameters]), rank)
+    return handed
+    # end
+
+
+def shared_step_seconds(items: int, seconds: Sequence[float]) -> float:
+    """Predicts how long a step of all workers takes if everybody is busy all the time, and messages take no time.
+
+    A step of all workers is `items` pieces for each of them, and each piece may be done by anybody. seconds: by worker,
+    how long one piece takes there.
+    """
+    # write
+    return items * len(seconds) / sum(1 / one for one in seconds)
+    # end
