@@ -336,12 +336,12 @@ class _Training:
                     begin(rank, rank, waiting[rank].pop(0))
             for rank in free():
                 left = [len(own) for own in waiting]
-                worker = _helped(rank, done, left, self.group, self.threshold)
-                if worker is not None:
+                late = _helped(rank, done, left, self.group, self.threshold)
+                if late is not None:
                     self.woken += rank != reporter and not completed
-                    self.at_once += rank < worker and self.did[worker][-1][1:4] == (steps[worker], 0, now)
-                    self.handed.append([rank, worker, steps[worker], waiting[worker][-1]])
-                    begin(rank, worker, waiting[worker].pop())
+                    self.at_once += rank < late and self.did[late][-1][1:4] == (steps[late], 0, now)
+                    self.handed.append([rank, late, steps[late], waiting[late][-1]])
+                    begin(rank, late, waiting[late].pop())
                 elif (near := _helped(rank, done, left, self.group, 0)) is not None:
                     self.nearly = max(self.nearly, done[rank] - done[near])
             if not ending:

@@ -1,0 +1,9 @@
+# caught by: the_worker_that_is_helped, every_piece_once, pieces_from_the_tail, the_bound_is_kept
+"""At most two workers help, however large the group is."""
+
+
+def whom_to_help(helper, done, left, group, threshold):
+    workers = len(done)
+    helped = sorted((helper - distance) % workers for distance in range(1, min(group, 2) + 1))
+    late = [worker for worker in helped if left[worker] and done[helper] - done[worker] >= threshold]
+    return min(late, key=lambda worker: done[worker], default=None)
