@@ -14,7 +14,9 @@ def serve(parameters, steps, items, staleness, group, threshold, learning_rate):
         doing[rank] = worker
         left[worker] -= 1
         piece = (worker, begun[worker] - 1, item)
-        dist.send(torch.cat([torch.tensor(piece, dtype=torch.float64), start[worker] if rank == worker else parameters]), rank)
+        dist.send(
+            torch.cat([torch.tensor(piece, dtype=torch.float64), start[worker] if rank == worker else parameters]), rank
+        )
         return rank, *piece
 
     def decide() -> None:

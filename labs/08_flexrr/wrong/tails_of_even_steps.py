@@ -31,7 +31,15 @@ def serve(parameters, steps, items, staleness, group, threshold, learning_rate):
             if rank not in doing:
                 worker = whom_to_help(rank, done, left, group, threshold)
                 if worker is not None:
-                    handed.append(order(rank, worker, front[worker] + left[worker] - 1 if items % 2 == 0 else min(front[worker] + left[worker] - 1, items // 2 * 2 - 1)))
+                    handed.append(
+                        order(
+                            rank,
+                            worker,
+                            front[worker] + left[worker] - 1
+                            if items % 2 == 0
+                            else min(front[worker] + left[worker] - 1, items // 2 * 2 - 1),
+                        )
+                    )
 
     report = torch.empty(len(parameters), dtype=torch.float64)
     decide()
