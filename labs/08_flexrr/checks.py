@@ -1,5 +1,7 @@
 """What lab 08 asks of tasks.py. A replay of the rules says what each worker must do, from when to when.
 
+Server and workers are the student's, and in `every_piece_once` each side also talks to a script.
+
 Every training is judged by all rules: which piece each worker does, when it begins and at which parameters, each piece
 done once, two messages for each piece, the update of each step, and the list of the pieces that were handed over.
 
@@ -38,7 +40,9 @@ PACE = 9  # slots of a piece, where nobody is slow
 TRIES = 400  # to draw a training of a certain kind
 NUMBER_BYTES, HEAD = 8, 3
 CLOSE = 1e-9
-PAUSE = "pause"
+PAUSE, ORDER, REPORT = "pause", "order", "report"
+SCRIPTS = ("workers", "server")  # the side that recites what the replay says
+STOP = -1.0
 MOST_NUMBERS, MOST_COLUMNS = 9, 3
 STUCK = ("deadlock", "which had room for")  # of failures that follow from something earlier
 
@@ -107,7 +111,12 @@ def every_piece_once(testbed: Testbed) -> Finding:
         ],
         [_Training.drawn(rng, 1, steps=2, items=3)],
     ]
-    return _first(testbed, talks, "each piece done once, and each step's update")
+    expected = "each piece done once, and each step's update"
+    for script in SCRIPTS:
+        lost = _first(testbed, talks[:1], expected, script)
+        if lost.share < 1:
+            return lost
+    return _first(testbed, talks, expected)
 
 
 @check(
@@ -130,7 +139,7 @@ def nobody_is_late(testbed: Testbed) -> Finding:
 
 @check(
     points=3,
-    hint="Who is free after this report? First those with own pieces, then those who may help, both in turn.",
+    hint="Who is free after this report? First those with own pieces, then, by rank, those who may help.",
     how="After each report go through all free workers twice. At first each takes the next piece of its own step, or "
     "begins a step. Then each of the others takes the last piece that is left of the worker it helps.",
 )
@@ -257,6 +266,7 @@ class _Training:
     slots: Array  # by rank, how many slots its pieces take, in turn
     did: list[list[_Piece]] = field(default_factory=list)
     handed: list[list[int]] = field(default_factory=list)
+    messages: list[tuple[str, int, Array]] = field(default_factory=list)  # orders and reports, with the worker's rank
     final: Array = field(default_factory=lambda: np.zeros(0))
     length: int = 0  # slots
     nearly: int = 0  # the most pieces that a worker with pieces left was behind a free helper, and handed none
@@ -308,6 +318,7 @@ class _Training:
         """Replays the rules."""
         workers = range(self.workers)
         self.did, self.handed, self.nearly, self.woken, self.at_once = [[] for _ in workers], [], 0, 0, 0
+        self.messages = []
         parameters = self.room[:, self.room.shape[1] // 2].copy()
         done, steps = [0] * self.workers, [-1] * self.workers
         waiting: list[list[int]] = [[] for _ in workers]
@@ -321,6 +332,7 @@ class _Training:
                 end += 1
             ending[end] = rank
             self.did[rank].append(_Piece(worker, steps[worker], item, now, end, starts[worker]))
+            self.messages.append((ORDER, rank, np.array([worker, steps[worker], item, *starts[worker]])))
 
         def free() -> list[int]:
             return [rank for rank in workers if rank not in ending.values()]
@@ -350,15 +362,21 @@ class _Training:
             rank = reporter = ending.pop(now)
             piece = self.did[rank][-1]
             gradient = self.own[rank][(len(self.did[rank]) - 1) % len(self.own[rank])] + self.decay * piece.parameters
+            self.messages.append((REPORT, rank, gradient))
             sums[piece.worker] = sums[piece.worker] + gradient
             done[piece.worker] += 1
             completed = done[piece.worker] % self.items == 0
             if completed:
                 parameters = parameters - self.rate * sums[piece.worker]
+        self.messages += [(ORDER, rank, np.array([*[STOP] * HEAD, *parameters])) for rank in workers]
         self.final, self.length = parameters, now
 
-    def argument(self, rank: int, begin: float, seconds: Sequence[float] | None) -> dict[str, Any]:
+    def argument(self, rank: int, begin: float, seconds: Sequence[float] | None, script: str) -> dict[str, Any]:
         """For the driver of one rank. seconds: of a piece, by rank; default: pieces end as in the replay."""
+        if rank == self.workers and script == "server":
+            size = self.room.shape[0]
+            lines = [[kind, to, body if kind == ORDER else size] for kind, to, body in self.messages]
+            return {"begin": begin, "lines": lines}
         if rank == self.workers:
             serve = {
                 "room": self.room, "steps": self.steps, "items": self.items, "staleness": self.staleness,
@@ -367,7 +385,8 @@ class _Training:
             return {"begin": begin, "serve": serve}
         ends = [begin + SLOT * piece.end for piece in self.did[rank]] if seconds is None else []
         later = (SLOT * self.slots[rank]).tolist() if seconds is None else [float(seconds[rank])]
-        work = {"own": self.own[rank], "decay": self.decay, "ends": ends, "seconds": later}
+        pieces = [list(piece[:3]) for piece in self.did[rank]] if script == "workers" else None
+        work = {"own": self.own[rank], "decay": self.decay, "ends": ends, "seconds": later, "pieces": pieces}
         return {"begin": begin, "work": work}
 
 
@@ -413,11 +432,11 @@ class _Fault:
         return _wrong(self.observed, self.expected, where)
 
 
-def _run(testbed: Testbed, cases: Sequence[_Training], seconds: Sequence[float] | None = None) -> Run:
-    """The cases in one run of the testbed, one after the other."""
+def _run(testbed: Testbed, cases: Sequence[_Training], seconds: Sequence[float] | None = None, script: str = "") -> Run:
+    """The cases in one run of the testbed, one after the other. script: the side that is not the student's."""
     workers = cases[0].workers
     arguments = [
-        {"cases": [case.argument(rank, at, seconds) for case, at in zip(cases, _begins(cases), strict=False)]}
+        {"cases": [case.argument(rank, at, seconds, script) for case, at in zip(cases, _begins(cases), strict=False)]}
         for rank in range(workers + 1)
     ]
     cluster = Cluster.model_validate({"workers": workers + 1, **LINKS})
@@ -429,16 +448,17 @@ def _begins(cases: Sequence[_Training]) -> list[float]:
     return [SLOT * float(slot) for slot in np.cumsum([0, *(2 + case.length for case in cases)])]
 
 
-def _first(testbed: Testbed, talks: Sequence[Sequence[_Training]], expected: str) -> Finding:
+def _first(testbed: Testbed, talks: Sequence[Sequence[_Training]], expected: str, script: str = "") -> Finding:
     """The first fault of all runs."""
     for cases in talks:
-        run = _run(testbed, cases)
+        run = _run(testbed, cases, script=script)
         failure = run.failure or ""
         if failure and not any(sign in failure for sign in STUCK):
             return Finding.failed(run, expected)
         for number, case in enumerate(cases):
             faults = [*_not_as_replayed(run, number, cases), *_not_once(run, number, case, whole=not failure)]
-            if not failure:
+            faults += _other_vectors(run, number, cases, script)
+            if not failure and script != "server":
                 faults += _results(run, number, case)
             if faults:
                 return min(faults, key=lambda fault: fault.seconds).finding(case.name)
@@ -492,6 +512,23 @@ def _not_once(run: Run, number: int, case: _Training, *, whole: bool = True) -> 
             for item in range(case.items):
                 if (worker, step, item) not in first:
                     yield _Fault(math.inf, f"nobody does {_named((worker, step, item))}", "each piece done once")
+
+
+def _other_vectors(run: Run, number: int, cases: Sequence[_Training], script: str) -> Iterator[_Fault]:
+    """Messages that a script has received, with other numbers than the protocol has."""
+    server, skipped = cases[0].workers, cases[:number]
+    kind = {"workers": ORDER, "server": REPORT}.get(script)
+    for rank in range(server):
+        listener = rank if kind == ORDER else server
+        found = [one for one in run.log.notes if (one.rank, one.name) == (listener, f"{kind} {rank}")]
+        before = sum((what, to) == (kind, rank) for case in skipped for what, to, _ in case.messages)
+        wanted = [body for what, to, body in cases[number].messages if (what, to) == (kind, rank)]
+        for note, body in zip(found[before:], wanted, strict=False):
+            if not _same(note.value, body):
+                head = ", ".join(f"{one:g}" for one in body[:HEAD])
+                expected = f"[{head}; parameters ...]" if kind == ORDER else "the gradient of the piece"
+                told = f"[{', '.join(f'{one:.3g}' for one in note.value[: HEAD + 1])} ...]"
+                yield _Fault(note.seconds, f"worker {rank}'s {kind} is {told}", expected)
 
 
 def _results(run: Run, number: int, case: _Training) -> Iterator[_Fault]:

@@ -11,7 +11,6 @@ import torch.distributed as dist
 
 from distsim.testbed import rank
 
-NAMES = ("may_begin", "whom_to_help")
 Arguments = dict[str, Any]
 
 
@@ -27,9 +26,18 @@ def train(tasks: ModuleType, *, cases: list[Arguments]) -> Arguments:
 
 
 def _trained(
-    tasks: ModuleType, number: int, *, begin: float, serve: Arguments | None = None, work: Arguments | None = None
-) -> Arguments:
+    tasks: ModuleType, number: int, *, begin: float, serve: Arguments | None = None, work: Arguments | None = None,
+    lines: Sequence[Sequence[Any]] = (),
+) -> Arguments:  # fmt: skip
+    """lines: a script in place of the student's server."""
     rank.busy(max(begin - rank.now(), 0.0), "pause")
+    for kind, worker, content in lines:
+        if kind == "order":
+            dist.send(content, worker)
+        else:
+            _heard(content, worker, f"report {worker}")
+    if lines:
+        return {}
     if serve is None:
         assert work is not None
         return _worked(tasks, number, **work)
@@ -40,9 +48,12 @@ def _trained(
 
 def _worked(
     tasks: ModuleType, number: int, *, own: torch.Tensor, decay: torch.Tensor, ends: list[float],
-    seconds: list[float],
+    seconds: list[float], pieces: list[list[int]] | None,
 ) -> Arguments:  # fmt: skip
-    """own: vectors that only this rank has. ends: when its first pieces end; later ones take these seconds, in turn."""
+    """own: vectors that only this rank has. ends: when its first pieces end; later ones take these seconds, in turn.
+
+    pieces: a script in place of the student's worker.
+    """
     done = 0
 
     def gradient(parameters: torch.Tensor, worker: int, step: int, item: int) -> torch.Tensor:
@@ -53,8 +64,24 @@ def _worked(
         rank.busy(max(long, 0.0), f"{number} {int(worker)} {int(step)} {int(item)}")
         return own[place % len(own)] + decay * parameters
 
-    tasks.work(own.shape[1], gradient)
+    scripted = pieces is not None
+    if not scripted:
+        tasks.work(own.shape[1], gradient)
+        return {}
+    last, room, name = dist.get_world_size() - 1, 3 + own.shape[1], f"order {dist.get_rank()}"
+    for piece in pieces or ():
+        came = _heard(room, last, name)
+        dist.send(gradient(came[3:], piece[0], piece[1], piece[2]), last)
+    _heard(room, last, name)
     return {}
+
+
+def _heard(size: int, source: int, name: str) -> torch.Tensor:
+    """Receives a vector, and notes it under this name."""
+    vector = torch.zeros(size, dtype=torch.float64)
+    dist.recv(vector, source)
+    rank.note(name, vector.numpy().copy())
+    return vector
 
 
 def predict(tasks: ModuleType, *, cases: list[list[Any]]) -> Arguments:

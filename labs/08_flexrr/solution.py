@@ -13,7 +13,8 @@ The server decides who does what. They talk by messages of float64 vectors, with
 
 `dist.recv(vector)` without a source takes the message that comes next, from whomever, and returns its sender's rank.
 Nobody waits needlessly: the server decides about one report before it takes the next one. Wait in `recv` or in `wait`:
-a server that sleeps between looks at its messages answers late.
+a server that sleeps between looks at its messages answers late. Each isend and irecv is waited for in the end.
+Your workers are also tried beside a server of ours, and your server beside workers of ours.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def serve(
     """Is the server: orders pieces until all `steps` steps of all workers are complete, then answers all with STOP.
 
     At the start, and after each report, it looks at the workers that are free: those that do no piece at the moment.
-    First, in the order of ranks, each free worker is ordered to do the next piece of its own step, if one is not begun.
+    First, in any order, each free worker is ordered to do the next piece of its own step, if one is not begun.
     If all pieces of its step are done, this is piece 0 of its next step, if there is one and `may_begin` allows it.
     Then, in the order of ranks, each worker that is still free helps as `whom_to_help` says, with one piece.
 
