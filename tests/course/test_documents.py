@@ -141,7 +141,7 @@ LABS = sorted((ROOT / "labs").glob("[0-9][0-9]_*/lab.ipynb"))
 def test_a_lab_ends_with_a_link_to_the_chapter_after_the_one_that_names_it(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     naming = [chapter for chapter in CHAPTERS if f"../labs/{path.parent.name}/lab.ipynb" in syllabus_row(chapter)]
-    after = CHAPTERS[CHAPTERS.index(naming[0]) + 1] if naming else COURSE / "README.md"
+    after = dict(pairwise([*CHAPTERS, COURSE / "README.md"]))[naming[0]] if naming else COURSE / "README.md"
     assert next_page(path, notebook) == after
     assert [cell.source for cell in code(notebook)].count("lab.total()") == 1
 

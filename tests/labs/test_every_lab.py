@@ -136,13 +136,17 @@ def test_every_check_has_a_wrong_solution_that_it_catches(key: str) -> None:
 
 def table() -> Iterator[str]:
     """The rows of the table in labs/README.md."""
+    checks = {key: list(Lab.at(LABS / key).checks) for key in KEYS}
     for key, name in WRONG:
-        checks = ", ".join(f"`{check}`" for check in Lab.at(LABS / key).checks if check in caught_by(key, name))
-        yield f"| {key} | {name.replace('_', ' ')} | {checks} |"
+        caught = ", ".join(f"`{check}`" for check in checks[key] if check in caught_by(key, name))
+        yield f"| {key} | {name.replace('_', ' ')} | {caught} |"
 
 
 def test_the_instructors_table_is_this_one() -> None:
-    assert "\n".join(table()) in (LABS / "README.md").read_text()
+    page = (LABS / "README.md").read_text().splitlines()
+    rows = list(table())
+    assert [row for row in rows if row not in page] == []
+    assert "\n".join(rows) in "\n".join(page)
 
 
 def test_all_of_them_can_be_released_together(tmp_path: Path) -> None:
