@@ -66,7 +66,7 @@ def state_gb(answer: object) -> Judged:
 @exercise(
     points=2,
     hint="Put the stages and the share into the formula of section 3, and solve it for m.",
-    because="So eight stages need a batch of at least as many samples. Megatron-LM has an interleaved schedule, which needs fewer.",
+    because="Each has at least one sample, so the batch is as large. Megatron-LM's interleaved schedule needs fewer.",
 )
 def fewest_micro_batches(answer: object) -> Judged:
     """From which number of micro-batches on the bubble is small enough."""
@@ -85,7 +85,7 @@ def fewest_micro_batches(answer: object) -> Judged:
 @exercise(
     points=2,
     hint="How many micro-batches does the third stage hold in 1F1B? And in GPipe?",
-    because="With 1F1B this number does not grow with the micro-batches, so the bubble can be made small.",
+    because="1F1B holds as many, however many micro-batches there are. So a small bubble needs no more memory.",
 )
 def gpipe_over_1f1b(answer: object) -> Judged:
     """How many times as many activations GPipe holds in the third stage."""

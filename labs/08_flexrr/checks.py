@@ -9,10 +9,10 @@ Pieces end at slots of virtual time. No two of them end in one slot, and a slot 
 is certain which report comes first. Trainings are drawn from this space, and its corners are always among them:
 
     workers        1 to 7, so 2 to 8 ranks; nobody is slow, one worker is, or two are: always drawn ones
-    steps, items   1 to 4 steps of 1 to 12 pieces, odd numbers too
+    steps, items   1 to 5 steps of 1 to 15 pieces, odd numbers too
     staleness      0 to 3
     group          no helper, one, some, all others
-    threshold      1 to 3 pieces
+    threshold      1 to 4 pieces
     parameters     1 to 9 numbers; a vector of its own, or a column of a matrix
 """
 

@@ -8,7 +8,7 @@ is, so each piece is done once, by one worker. A worker does one piece at a time
 The server decides who does what. They talk by messages of float64 vectors, without tags, and by nothing else:
 
     order, from the server   [worker, step, item; parameters ...]: do this piece of this worker's step
-                             [STOP, STOP, STOP; parameters ...] at the end
+                             [STOP, STOP, STOP; parameters ...] at the end, with the final parameters
     report, from a worker    [gradient ...] of the piece that it was ordered to do
 
 `dist.recv(vector)` without a source takes the message that comes next, from whomever, and returns its sender's rank.
@@ -42,11 +42,12 @@ def may_begin(worker: int, done: Sequence[int], items: int, staleness: int) -> b
 def whom_to_help(helper: int, done: Sequence[int], left: Sequence[int], group: int, threshold: int) -> int | None:
     """The worker that hands its last piece to a helper, which has nothing else to do; None where nobody hands one.
 
-    done: as above. left: by worker, the number of pieces of its step that are not begun. The helpers of a worker are
-    the `group` workers after it; worker 0 comes after the last one. There are more than `group` workers. A worker is
-    behind a helper by the number of pieces by which its `done` is smaller. A worker that helpers may help hands over a
-    piece if it has one that is not begun, and is at least `threshold` pieces behind this helper. If several workers do,
-    the helper takes the piece of the one that is furthest behind, and of several such ones that of the lowest rank.
+    done: as above. left: by worker, the number of pieces that are not begun of the step that is under way; 0 between
+    two steps and after the last one. The helpers of a worker are the `group` workers after it; worker 0 comes after the
+    last one. There are more than `group` workers. A worker is `done[helper] - done[worker]` pieces behind a helper. It
+    hands a piece to one of its own helpers if it has one that is not begun, and is at least `threshold` pieces behind
+    this helper. If several workers do, the helper takes the piece of the one that is furthest behind, and of several
+    such ones that of the lowest rank.
     """
     # write
     workers = len(done)
@@ -79,15 +80,18 @@ def serve(
 
     At the start, and after each report, it looks at the workers that are free: those that do no piece at the moment.
     First, in any order, each free worker is ordered to do the next piece of its own step, if one is not begun.
-    If all pieces of its step are done, this is piece 0 of its next step, if there is one and `may_begin` allows it.
+    If all pieces of its step are done, or it has begun none, this is piece 0 of its next step, if there is one and
+    `may_begin` allows it. A worker that has completed all its steps helps, too.
     Then, in the order of ranks, each worker that is still free helps as `whom_to_help` says, with one piece.
 
     All pieces of a step, whoever does them, are computed at the parameters of the moment when the step began. When all
     of them are done, `learning_rate` times the sum of their gradients is taken off `parameters`, in place. This is one
     update for each step of each worker. It is made before anything is ordered after this report.
 
-    Returns the pieces that were handed over, in this order: for each one (helper, worker, step, item). `steps` and
-    `items` are at least 1, `staleness` and `group` at least 0.
+    `parameters` is a vector. It may be a column of a matrix, so its numbers may not be neighbours in memory.
+
+    Returns the pieces that were handed over, in the order in which they were ordered. Each is (helper, worker, step,
+    item). `steps` and `items` are at least 1, `staleness` and `group` at least 0.
     """
     # write
     workers = dist.get_world_size() - 1
