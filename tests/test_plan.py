@@ -364,6 +364,19 @@ def test_a_device_far_larger_than_the_ways_does_not_squeeze_the_picture(
     assert ("far more than is drawn" in shown.summary) == (not lines)
 
 
+@pytest.mark.parametrize("first", [0.00201, 0.00501, 0.112])
+@pytest.mark.parametrize("ratio", [1.0, 1.3, 4.0, 9.99, 10.0, 37.0, 1e4])
+def test_the_axis_of_time_has_numbers_wherever_the_ways_lie(small: Profile, first: float, ratio: float) -> None:
+    times = zip(ways(small, CLUSTER)[:2], (first, first * ratio), strict=True)
+    found = [replace(way, seconds_per_sample=seconds, exposed_share=0.0) for way, seconds in times]
+    axis = drawn(found).figure.layout.yaxis
+    if axis.type == "log":
+        assert sum(1e3 * first <= tick <= 1e3 * first * ratio for tick in axis.tickvals) >= 3
+    else:
+        assert axis.range[0] == 0.0
+        assert axis.range[1] < 11.0 * 1e3 * first
+
+
 def test_the_picture_shows_prices_where_they_decide(small: Profile) -> None:
     found = list(plan(ways(small, CLUSTER, cost={"price_per_hour": 2.0})))
     shown = drawn(found, by="price")

@@ -17,7 +17,7 @@ from distsim.units import show
 
 PIXELS = 420
 NEAR = 3.0  # times what the ways hold; a line further right would squeeze them
-LOG_FROM = 4.0  # times the least value; so far apart, a logarithmic axis has a tick of 1, 2 or 5 between them
+LOG_FROM = 10.0  # times the least value; so far apart, at least three ticks of 1, 2 and 5 lie between them
 WORTH: dict[By, tuple[float, str]] = {  # what a value is multiplied with, and the title of its axis
     "time": (1e3, "time of a sample (ms)"),
     "price": (1e6, "price of a million samples"),

@@ -93,10 +93,9 @@ class Check:
     def result(self, finding: Finding) -> Result:
         """The result with the points for a finding."""
         points = round(self.points * finding.share, 2)
-        help_ = (finding.hint, "") if finding.hint else (self.hint, self.how)
-        return Result(
-            self.name, points, self.points, finding.observed, finding.expected, finding.where, *help_
-        )  # fmt: skip
+        hints = (finding.hint, "") if finding.hint else (self.hint, self.how)
+        told = (finding.observed, finding.expected, finding.where, *hints)
+        return Result(self.name, points, self.points, *told)
 
     def lost(self, reason: str) -> Result:
         """A result without points, for a submission that the check could not judge."""

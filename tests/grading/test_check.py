@@ -31,6 +31,14 @@ def test_points_are_the_share(share: float, points: float) -> None:
     assert Result(**json.loads(json.dumps(result.as_dict()))) == result
 
 
+def test_a_finding_of_another_rule_has_its_own_hint() -> None:
+    function = check(points=4, hint="Think.", how="Like this.")(
+        lambda _: Finding.of(observed=1, expected=2, share=0.5, hint="Look there.")
+    )
+    result = function.judged(Testbed(Path()))
+    assert (result.points, result.hint, result.how) == (2.0, "Look there.", "")
+
+
 @pytest.mark.parametrize("given", [{}, {"passed": True, "share": 1.0}, {"share": 1.5}, {"share": float("nan")}])
 def test_a_finding_says_one_thing(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="share"):
