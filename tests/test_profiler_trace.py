@@ -136,10 +136,12 @@ def test_on_a_gpu_the_times_are_those_of_its_kernels(tmp_path: Path) -> None:
 
 def test_the_command_writes_the_profile(run: Run, real: Path, tmp_path: Path) -> None:
     code, out, err = run("profile", "--trace", real, "--batch", 256, "--out", tmp_path / "p.json")
-    assert (code, err) == (0, "")
+    profile = read_profiler_trace(real, 256)
+    warnings = "".join(f"distsim: warning: {warning}\n" for warning in profile.warnings())  # some, on a busy machine
+    assert (code, err) == (0, warnings)
     assert "gradient 1 (8 x 1024)" in out
     assert "torch" not in out
-    assert Profile.load(tmp_path / "p.json") == read_profiler_trace(real, 256)
+    assert Profile.load(tmp_path / "p.json") == profile
 
 
 @pytest.mark.parametrize(
