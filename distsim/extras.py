@@ -19,6 +19,7 @@ EXTRAS = {
     "nbval": "course",
     "jsonschema": "course",
     "kaleido": "course",
+    "optuna": "course",
     "distributed": "cluster",
     "pyarrow": "cluster",
     "sphinx": "site",

@@ -85,6 +85,7 @@ FIGURES = (
     Entry("lanes_and_loss", "the lanes of workers above the losses of their runs, with one cursor, as a film"),
     Entry("batch_grid", "accuracy or loss in the end, by batch size and learning rate"),
     Entry("noise_scale", "updates to a target loss by batch size, and the curve of the noise scale"),
+    Entry("trials", "which worker trains which trial of a search, and when, of searches one above the other"),
     Entry("scaling", "speed-up and efficiency by number of workers", "traces", classes=("SpeedUps",)),
     Entry("step_times", "step time by number of workers"),
     Entry("exchange_times", "time of an exchange by its bytes"),
@@ -159,4 +160,5 @@ if TYPE_CHECKING:
     from distsim.figures.stragglers import stragglers as stragglers
     from distsim.figures.timeline import timeline as timeline
     from distsim.figures.traffic import traffic as traffic
+    from distsim.figures.trials import trials as trials
     from distsim.figures.utilization import utilization as utilization

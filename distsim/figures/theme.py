@@ -116,7 +116,8 @@ SHARE_OF_SUM = ((0.0, PAPER), (1e-6, "#ede6f5"), (1 - 1e-6, PARTIAL.colour), (1.
 BYTES = ((0.0, PAPER), (1e-9, "#e2f1ef"), (1.0, UP.colour))
 
 
-# Colours around the circle of hues that tell chunks apart beside their places: all light enough for text in INK.
+# Colours around the circle of hues that tell chunks apart beside their places, or the values of a setting: all light
+# enough for text in INK.
 FIRST_HUE, CHUNK_LIGHTNESS, CHUNK_SATURATION = 0.57, 0.79, 0.58
 
 

@@ -1,0 +1,83 @@
+"""A search, really run: processes of this machine, or any executor, such as that of a Dask client."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.synchronize import Barrier
+
+from distsim.errors import InputError
+from distsim.progress import Phase, Report
+from distsim.search.job import Job, Placed, Source
+from distsim.theory.arguments import at_least
+
+Train = Callable[[Job], float]
+START_SECONDS = 120.0  # until all processes have imported torch, on a busy machine
+
+
+@contextmanager
+def processes(workers: int, train: Train) -> Iterator[Executor]:
+    """Processes that each use one thread, ready to train: the modules of `train` are imported before this returns.
+
+    Each starts as a new Python, so `train` must be a function that it can import: of a file, not of a notebook's cell.
+    All of them end with the context, also where a trial raises an error. Raises InputError where they cannot import it.
+    """
+    at_least(1, workers=workers)
+    spawn = multiprocessing.get_context("spawn")
+    ready = spawn.Barrier(workers)
+    with ProcessPoolExecutor(workers, spawn, _begin, (ready, train)) as pool:
+        try:
+            list(pool.map(abs, range(workers)))  # starts all of them
+        except BrokenProcessPool as error:
+            raise InputError.of(
+                "train", f"{train.__module__}.{train.__qualname__}", "cannot be imported by a new Python process",
+                "write the function in a file beside the notebook, and import it",
+            ) from error  # fmt: skip
+        yield pool
+
+
+def _begin(ready: Barrier, train: Train) -> None:  # noqa: ARG001 # what pickles `train` has imported its modules
+    """In each process: one thread, and a wait for the others."""
+    import torch
+
+    torch.set_num_threads(1)
+    ready.wait(START_SECONDS)
+
+
+def measured_search(
+    source: Source, workers: int, train: Train, executor: Executor, report: Report | None = None
+) -> list[Placed]:
+    """Runs a search: at any time, `workers` jobs are with the executor as long as the source has them.
+
+    train: computes a job's loss, in a process of the executor. Times are those of the processes' own clock, from the
+    first start on, so all of them must be of one machine. Raises what `train` raises.
+    """
+    running: dict[Future[tuple[int, float, float, float]], Job] = {}
+    found: list[tuple[Job, int, float, float, float]] = []
+    while True:
+        while len(running) < workers and (job := source.job()) is not None:
+            running[executor.submit(_timed, train, job)] = job
+        if not running:
+            break
+        if report:
+            report(Phase(f"{len(found)} done, {len(running)} running"))
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            job = running.pop(future)
+            found.append((job, *future.result()))
+            source.done(job, found[-1][-1])
+    found.sort(key=lambda one: one[2])
+    zero = found[0][2] if found else 0.0
+    numbers = {process: number for number, process in enumerate(dict.fromkeys(one[1] for one in found))}
+    return [Placed(job, numbers[process], start - zero, end - zero, loss) for job, process, start, end, loss in found]
+
+
+def _timed(train: Train, job: Job) -> tuple[int, float, float, float]:
+    """The process, the start and the end on the machine's clock, and the loss."""
+    start = time.monotonic()
+    loss = train(job)
+    return os.getpid(), start, time.monotonic(), float(loss)
