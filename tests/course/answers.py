@@ -772,4 +772,51 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "10_many_models": {
+        "ratio_of_ten": Answers(
+            right=[1.11, 10 / 9],
+            wrong=[
+                (1.333, "the last turn is not full"),
+                (0.9, "the other ratio"),
+                (3.33, "time of one way"),
+                (0.833, "half a trial"),
+                (2.0, "In how many turns"),
+            ],
+        ),
+        "workers_of_a_group": Answers(
+            right=[4],
+            wrong=[(1, "3 workers are idle"), (2, "three groups are idle"), (8, "five turns"), (3, "How many groups")],
+        ),
+        "hours_longest_first": Answers(
+            right=[11, 11.0],
+            wrong=[
+                (10, "best division"),
+                (12, "shortest first"),
+                (20, "one worker alone"),
+                (6, "not the last to end"),
+                (13, "one by one"),
+            ],
+        ),
+        "epochs_of_halving": Answers(
+            right=[63],
+            wrong=[
+                (81, "from its checkpoint"),
+                (243, "all trials to the end"),
+                (39, "number of jobs"),
+                (72, "Nothing follows"),
+                (60, "how many trials are in each round"),
+            ],
+        ),
+        "points_of_luck": Answers(
+            right=[2.65, 2.649],
+            wrong=[
+                (1.5, "error of one trial"),
+                (1.766, "in standard deviations"),
+                (0.0265, "percentage points"),
+                (0.662, "not the mean of sixteen"),
+                (92.65, "By how much is it too high"),
+                (4.0, "standard deviation of one measurement"),
+            ],
+        ),
+    },
 }
