@@ -46,10 +46,20 @@ STOP = -1.0
 MOST_NUMBERS, MOST_COLUMNS = 9, 3
 STUCK = ("deadlock", "which had room for")  # of failures that follow from something earlier
 
+# Hints on faults that any training may show, also where its check asks for something else
+LATE_ORDER = "The right piece, but late: does the server wait in recv for the next report, and decide at once?"
+IDLE = "Is each free worker looked at after each report, also one that the bound held or that has no own piece left?"
+OLD_OR_NEW = "Which parameters does an order bring: those of the moment when its step began, or newer ones?"
+OTHER_UPDATE = "Whose gradients are summed for an update, and when is the update made?"
+NOT_THEIRS = "Does the vector that the caller gave have all updates in the end, also the last one?"
+OTHER_LIST = "What does serve return, in which order?"
+NOT_ONCE = "When does a piece count as begun? Does a worker do the very piece that its order names?"
+OTHER_MESSAGES = "Which messages does the protocol have, and is each isend and irecv waited for?"
+
 
 @check(
     points=2,
-    hint="Which numbers does the bound compare: pieces, or complete steps?",
+    hint="Does the bound compare pieces or complete steps? May a worker begin that is exactly at the bound?",
     how="A worker's complete steps are done[worker] // items. Compare them with those of the slowest, min(done) // "
     "items, which may be this worker's own.",
 )
@@ -141,7 +151,8 @@ def nobody_is_late(testbed: Testbed) -> Finding:
     points=3,
     hint="Who is free after this report? First those with own pieces, then, by rank, those who may help.",
     how="After each report go through all free workers twice. At first each takes the next piece of its own step, or "
-    "begins a step. Then each of the others takes the last piece that is left of the worker it helps.",
+    "begins a step. Then each of the others takes the last piece that is left of the worker it helps. In `done` a piece "
+    "counts for the worker whose step it is, not for the one that did it.",
 )
 def pieces_from_the_tail(testbed: Testbed) -> Finding:
     """Groups of none, one and some; up to three drawn workers are slow. Any report may call a helper that waits."""
@@ -421,15 +432,16 @@ def _helped(helper: int, done: Sequence[int], left: Sequence[int], group: int, t
 
 @dataclass(frozen=True)
 class _Fault:
-    """What is wrong, and since when."""
+    """What is wrong, and since when. hint: where the check's own one may be about something else."""
 
     seconds: float
     observed: str
     expected: str
+    hint: str = ""
 
     def finding(self, where: str) -> Finding:
         """The finding without points."""
-        return _wrong(self.observed, self.expected, where)
+        return _wrong(self.observed, self.expected, where, self.hint)
 
 
 def _run(testbed: Testbed, cases: Sequence[_Training], seconds: Sequence[float] | None = None, script: str = "") -> Run:
@@ -480,6 +492,8 @@ def _done(run: Run, number: int, rank: int) -> Iterator[tuple[tuple[int, int, in
 
 def _not_as_replayed(run: Run, number: int, cases: Sequence[_Training]) -> Iterator[_Fault]:
     case, since = cases[number], _begins(cases)[number]
+    did = [one for rank in range(case.workers) for one in _done(run, number, rank)]
+    starts = {piece[:2]: parameters for piece, _, parameters in did if piece[2] == 0}
     for rank, wanted in enumerate(case.did):
         found = list(_done(run, number, rank))
         for (piece, at, parameters), right in zip(found, wanted, strict=False):
@@ -487,16 +501,23 @@ def _not_as_replayed(run: Run, number: int, cases: Sequence[_Training]) -> Itera
             expected = f"{right.named()} at {1e3 * (due - since):.1f} ms"
             if piece != right[:3] or not due - EARLY <= at <= due + LATE:
                 observed = f"worker {rank} begins {_named(piece)} at {1e3 * (at - since):.1f} ms"
-                yield _Fault(min(at, due), observed, expected)
+                delayed = piece == right[:3] and due < at < due + SLOT  # a scheduled event is whole slots away
+                yield _Fault(min(at, due), observed, expected, LATE_ORDER if delayed else "")
             elif not _same(parameters, right.parameters):
-                yield _Fault(at, f"worker {rank} does {_named(piece)} at other parameters", "those of the step's begin")
+                observed = f"worker {rank} does {_named(piece)} at other parameters"
+                if _same(starts.get(piece[:2], right.parameters), right.parameters):
+                    yield _Fault(at, observed, "those of the step's begin", OLD_OR_NEW)
+                else:
+                    expected = "those after all updates so far, each by the sum of one step's gradients"
+                    yield _Fault(at, observed, expected, OTHER_UPDATE)
         if len(found) > len(wanted):
             piece, at, _ = found[len(wanted)]
             observed = f"worker {rank} begins {_named(piece)} at {1e3 * (at - since):.1f} ms"
             yield _Fault(at, observed, "nothing that this worker does then")
         for right in wanted[len(found) :][:1]:
             due = since + SLOT * right.begin
-            yield _Fault(due + LATE, f"worker {rank} does nothing", f"{right.named()} at {1e3 * (due - since):.1f} ms")
+            expected = f"{right.named()} at {1e3 * (due - since):.1f} ms"
+            yield _Fault(due + LATE, f"worker {rank} does nothing", expected, IDLE)
 
 
 def _not_once(run: Run, number: int, case: _Training, *, whole: bool = True) -> Iterator[_Fault]:
@@ -505,13 +526,15 @@ def _not_once(run: Run, number: int, case: _Training, *, whole: bool = True) -> 
     first: dict[tuple[int, int, int], int] = {}
     for at, piece, rank in sorted(begun):
         if piece in first:
-            yield _Fault(at, f"workers {first[piece]} and {rank} both do {_named(piece)}", "each piece done once")
+            told = f"workers {first[piece]} and {rank} both do {_named(piece)}"
+            yield _Fault(at, told, "each piece done once", NOT_ONCE)
         first.setdefault(piece, rank)
     for worker in range(case.workers) if whole else ():
         for step in range(case.steps):
             for item in range(case.items):
                 if (worker, step, item) not in first:
-                    yield _Fault(math.inf, f"nobody does {_named((worker, step, item))}", "each piece done once")
+                    told = f"nobody does {_named((worker, step, item))}"
+                    yield _Fault(math.inf, told, "each piece done once", NOT_ONCE)
 
 
 def _other_vectors(run: Run, number: int, cases: Sequence[_Training], script: str) -> Iterator[_Fault]:
@@ -526,7 +549,8 @@ def _other_vectors(run: Run, number: int, cases: Sequence[_Training], script: st
         for note, body in zip(found[before:], wanted, strict=False):
             if not _same(note.value, body):
                 head = ", ".join(f"{one:g}" for one in body[:HEAD])
-                expected = f"[{head}; parameters ...]" if kind == ORDER else "the gradient of the piece"
+                which = "final parameters" if body[0] == STOP else "parameters"
+                expected = f"[{head}; {which} ...]" if kind == ORDER else "the gradient of the piece"
                 told = f"[{', '.join(f'{one:.3g}' for one in note.value[: HEAD + 1])} ...]"
                 yield _Fault(note.seconds, f"worker {rank}'s {kind} is {told}", expected)
 
@@ -537,10 +561,11 @@ def _results(run: Run, number: int, case: _Training) -> Iterator[_Fault]:
     room = case.room.copy()
     room[:, middle] = case.final
     if not _same(found["room"], room):
-        yield _Fault(math.inf, "other parameters at the end", "one update for each step: the sum of its gradients")
+        expected = "one update for each step: the sum of its gradients"
+        yield _Fault(math.inf, "other parameters at the end", expected, NOT_THEIRS)
     if found["handed"] != case.handed:
         told = f"a list of {len(found['handed'])} pieces: {found['handed'][:2]} ..."
-        yield _Fault(math.inf, told, f"{len(case.handed)} pieces handed over: {case.handed[:2]} ...")
+        yield _Fault(math.inf, told, f"{len(case.handed)} pieces handed over: {case.handed[:2]} ...", OTHER_LIST)
 
 
 def _other_messages(run: Run, cases: Sequence[_Training]) -> Iterator[_Fault]:
@@ -556,11 +581,11 @@ def _other_messages(run: Run, cases: Sequence[_Training]) -> Iterator[_Fault]:
     for source, target, size in sorted({**seen, **due}):
         if seen[source, target, size] != due[source, target, size]:
             told = f"from rank {source} to rank {target}: {seen[source, target, size]} messages of {size} bytes"
-            yield _Fault(math.inf, told, f"{due[source, target, size]}: {rule}")
+            yield _Fault(math.inf, told, f"{due[source, target, size]}: {rule}", OTHER_MESSAGES)
     for one in run.log.collectives:
-        yield _Fault(math.inf, f"a {one.kind}", rule)
+        yield _Fault(math.inf, f"a {one.kind}", rule, OTHER_MESSAGES)
     for unwaited in run.log.unwaited:
-        yield _Fault(math.inf, str(unwaited), "a wait for each isend and irecv")
+        yield _Fault(math.inf, str(unwaited), "a wait for each isend and irecv", OTHER_MESSAGES)
 
 
 def _decided(testbed: Testbed, name: str, cases: list[list[Any]], right: Sequence[Any], about: str) -> Finding:
@@ -587,5 +612,5 @@ def _fine(expected: str) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-def _wrong(observed: str, expected: str, where: str) -> Finding:
-    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+def _wrong(observed: str, expected: str, where: str, hint: str = "") -> Finding:
+    return Finding.of(observed=observed, expected=expected, passed=False, where=where, hint=hint)

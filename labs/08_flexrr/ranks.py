@@ -90,16 +90,19 @@ def predict(tasks: ModuleType, *, cases: list[list[Any]]) -> Arguments:
 
 
 def real(
-    tasks: ModuleType, seconds: Sequence[float], steps: int = 10, items: int = 12, threshold: int = 2,
-    size: int = 1024, unwritten: Sequence[str] = (),
+    tasks: ModuleType, seconds: list[list[float]], items: int = 12, threshold: int = 2, size: int = 1024,
+    unwritten: Sequence[str] = (),
 ) -> Arguments:  # fmt: skip
-    """A run for real, in which a piece is a sleep of its worker's seconds, without helpers and then with them."""
+    """A run for real, in which a piece is a sleep, without helpers and then with them.
+
+    seconds: by rank and step, how long this rank takes for all pieces of a step.
+    """
     if {"serve", "work", "may_begin", "whom_to_help"} & set(unwritten):
         return {}
-    me, server = dist.get_rank(), dist.get_world_size() - 1
+    me, server, steps = dist.get_rank(), dist.get_world_size() - 1, len(seconds[0])
 
-    def gradient(parameters: torch.Tensor, *_piece: int) -> torch.Tensor:
-        rank.busy(seconds[me])
+    def gradient(parameters: torch.Tensor, _worker: int, step: int, _item: int) -> torch.Tensor:
+        rank.busy(seconds[me][step] / items)
         return parameters
 
     taken, handed = [], []

@@ -74,7 +74,7 @@ def serve(
 
     At the start, and after each report, it looks at the workers that are free: those that do no piece at the moment.
     First, in any order, each free worker is ordered to do the next piece of its own step, if one is not begun.
-    If all pieces of its step are done, or it has begun none, this is piece 0 of its next step, if there is one and
+    If all pieces of its step are done, or it has begun no step, this is piece 0 of its next step, if there is one and
     `may_begin` allows it. A worker that has completed all its steps helps, too.
     Then, in the order of ranks, each worker that is still free helps as `whom_to_help` says, with one piece.
 
