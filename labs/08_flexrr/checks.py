@@ -151,8 +151,8 @@ def nobody_is_late(testbed: Testbed) -> Finding:
     points=3,
     hint="Who is free after this report? First those with own pieces, then, by rank, those who may help.",
     how="After each report go through all free workers twice. At first each takes the next piece of its own step, or "
-    "begins a step. Then each of the others takes the last piece that is left of the worker it helps. In `done` a piece "
-    "counts for the worker whose step it is, not for the one that did it.",
+    "begins a step. Then each of the others takes the last piece that is left of the worker it helps. A piece counts "
+    "as done for the worker whose step it is, not for the one that did it.",
 )
 def pieces_from_the_tail(testbed: Testbed) -> Finding:
     """Groups of none, one and some; up to three drawn workers are slow. Any report may call a helper that waits."""
