@@ -33,14 +33,17 @@ MARGIN = 0.06  # above and below the lines, as a share of the axis
 
 
 def loss(
-    curves: Mapping[str, Curve | Sequence[Curve]], against: Sequence[Against] = ("seconds", "updates", "samples")
+    curves: Mapping[str, Curve | Sequence[Curve]],
+    against: Sequence[Against] = ("seconds", "updates", "samples"),
+    target: float | None = None,
 ) -> Captioned:
     """Draws a panel for each axis in `against`, with a line for each name in `curves`.
 
     curves: by name, the curve that `distsim.learning.replay` returns. Several curves of one name are runs with
-    different seeds; their line is the mean with its 95 % interval. A line that diverges ends in a cross.
+    different seeds; their line is the mean with its 95 % interval. A line that diverges ends in a cross. target: the
+    loss at which runs are compared; without it, the lowest that all lines without divergence reach.
 
-    Raises InputError where there is nothing to draw.
+    Raises InputError where there is nothing to draw, and where such a line does not reach the target.
 
     >>> from distsim import example, simulate
     >>> from distsim.learning.optimizers import Sgd
@@ -56,7 +59,10 @@ def loss(
     if not against or not set(against) <= set(COLUMNS):
         raise InputError.of("loss(against)", against, f"must be of {', '.join(COLUMNS)}", 'take ["seconds"]')
     panels = {axis: [line_of(name, found, COLUMNS[axis]) for name, found in runs.items()] for axis in against}
-    target = common_target(panels[against[0]]) if len(runs) > 1 else None
+    if target is not None:
+        _check_reached(panels, target)
+    elif len(runs) > 1:
+        target = common_target(panels[against[0]])
     looks = _looks(panels[against[0]])
     traces: list[go.Scatter] = []
     axes: dict[str, Any] = {}
@@ -72,6 +78,17 @@ def loss(
     # Built at once: each later change of a layout takes longer than the whole figure.
     figure = go.Figure(traces, axes | {"template": template(), "height": 400, "legend": legend, "margin": margin})
     return Captioned(figure, _sentence(panels, target), _table(runs, panels, target))
+
+
+def _check_reached(panels: Mapping[Against, Sequence[Line]], target: float) -> None:
+    lines = [line for lines in panels.values() for line in lines if line.whole]
+    short = [line for line in lines if line.reaches(target) is None]
+    if short or not lines:
+        least = max((float(line.loss.min()) for line in lines), default=float("inf"))
+        raise InputError.of(
+            "loss(target)", target, f"is not reached by {short[0].name if short else 'any run'}",
+            f"take {least:.3g} or more, or leave target out" if lines else "leave target out",
+        )  # fmt: skip
 
 
 def _looks(lines: Sequence[Line]) -> list[tuple[Look, str, bool]]:
@@ -233,7 +250,7 @@ def _sentence(panels: Mapping[Against, Sequence[Line]], target: float | None) ->
     whole = [line for line in lines if line.whole]
     diverged = [line.name for line in lines if not line.whole]
     text = []
-    if target is not None:
+    if target is not None and len(lines) > 1:
         text.append(f"All runs{' that do not diverge' if diverged else ''} reach a loss of {target:.3g}; ")
         text[-1] += f"{_winners(panels, target)}."
     elif len(whole) == 1:

@@ -66,6 +66,19 @@ def test_who_is_first_depends_on_the_axis() -> None:
     assert {tuple(set(trace.y)) for trace in shown.figure.data if trace.name.startswith("all reach")} == {(target,)}
 
 
+def test_runs_are_compared_at_the_target_that_is_given() -> None:
+    shown = loss({"synchronous": SLOW, "asynchronous": FAST}, ["updates"], target=2.0)
+    assert shown.summary.startswith("All runs reach a loss of 2; first synchronous after 10 updates.")
+    assert [row["updates to 2"] for row in shown.table] == [10.0, 20.0]
+    assert loss({"one": SLOW}, ["updates"], target=2.0).table[0]["updates to 2"] == 10.0
+    gone = curve([*falling(10.0)[:5], np.nan])
+    assert "do not diverge reach a loss of 2;" in loss({"synchronous": SLOW, "gone": gone}, target=2.0).summary
+    with pytest.raises(InputError, match=r"target\) = 1.0: is not reached by asynchronous.* take 1.04 or more"):
+        loss({"synchronous": SLOW, "asynchronous": curve(falling(20.0)[:40])}, target=1.0)
+    with pytest.raises(InputError, match="is not reached by any run"):
+        loss({"gone": gone}, target=2.0)
+
+
 def test_several_seeds_are_their_mean_and_its_interval() -> None:
     runs = [curve(falling(10.0, start=start)) for start in (3.0, 4.0, 5.5)]
     shown = loss({"a": runs}, against=["updates"])
