@@ -21,8 +21,10 @@ START_SECONDS = 120.0  # until all processes have imported torch, on a busy mach
 
 
 @contextmanager
-def processes(workers: int, train: Train) -> Iterator[Executor]:
+def processes(workers: int, train: Train, warm_up: Job | None = None) -> Iterator[Executor]:
     """Processes that each use one thread, ready to train: the modules of `train` are imported before this returns.
+
+    warm_up: a short job that each process does first, so that no trial waits for what is loaded at its first use.
 
     Each starts as a new Python, so `train` must be a function that it can import: of a file, not of a notebook's cell.
     All of them end with the context, also where a trial raises an error. Raises InputError where they cannot import it.
@@ -30,7 +32,7 @@ def processes(workers: int, train: Train) -> Iterator[Executor]:
     at_least(1, workers=workers)
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Barrier(workers)
-    with ProcessPoolExecutor(workers, spawn, _begin, (ready, train)) as pool:
+    with ProcessPoolExecutor(workers, spawn, _begin, (ready, train, warm_up)) as pool:
         try:
             list(pool.map(abs, range(workers)))  # starts all of them
         except BrokenProcessPool as error:
@@ -41,11 +43,13 @@ def processes(workers: int, train: Train) -> Iterator[Executor]:
         yield pool
 
 
-def _begin(ready: Barrier, train: Train) -> None:  # noqa: ARG001 # what pickles `train` has imported its modules
-    """In each process: one thread, and a wait for the others."""
+def _begin(ready: Barrier, train: Train, warm_up: Job | None) -> None:
+    """In each process: one thread, the job to warm up with, and a wait for the others."""
     import torch
 
     torch.set_num_threads(1)
+    if warm_up is not None:
+        train(warm_up)
     ready.wait(START_SECONDS)
 
 

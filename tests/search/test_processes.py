@@ -35,7 +35,7 @@ def here(job: Job) -> float:
 def test_losses_are_the_same_with_any_number_of_workers_and_each_worker_does_one_thing_at_a_time() -> None:
     losses = {}
     for workers in (1, 2):
-        with processes(workers, trial) as executor:
+        with processes(workers, trial, Job(0, BATCHES[1], until=1)) as executor:
             found = measured_search(Queue(BATCHES, epochs=2), workers, trial, executor)
         losses[workers] = {one.job.label: one.loss for one in found}
         assert len(losses[workers]) == 3
