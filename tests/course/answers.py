@@ -819,4 +819,62 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "12_failures": {
+        "failure_hours": Answers(
+            right=[1.2],
+            wrong=[
+                (1200, "one worker alone"),
+                (0.05, "in days"),
+                (72, "in minutes"),
+                (50000, "fail more often"),
+                (24, "all workers together"),
+            ],
+        ),
+        "young_minutes": Answers(
+            right=[14.7, 14.697],
+            wrong=[
+                (207.8, "not one alone"),
+                (10.39, "half an interval"),
+                (881.8, "in seconds"),
+                (113.8, "not 30 minutes"),
+                (216, "between two failures"),
+            ],
+        ),
+        "lost_share": Answers(
+            right=[
+                lambda every, save, between: save / every + every / (2 * between),
+                lambda every, save, between: (save + every * every / between / 2) / every,
+            ],
+            wrong=[
+                (lambda every, save, between: save / every + every / between, "not always at its end"),
+                (lambda every, save, between: save / every, "that failures undo"),
+                (lambda every, save, between: every / (2 * between), "And the saves"),
+                (lambda every, save, between: 1 - save / every - every / (2 * between), "what is left"),
+                (lambda every, save, between: save / every + between / (2 * every), "the less they undo"),
+                (0.1, "must be a function"),
+            ],
+        ),
+        "rate_of_those_left": Answers(
+            right=[0.45],
+            wrong=[
+                (0.6, "Here it shrinks"),
+                (0.5196, "rule for Adam"),
+                (0.15, "that died"),
+                (0.8, "a lower rate"),
+                (1, "in proportion"),
+            ],
+        ),
+        "first_order_fails": Answers(
+            right=[
+                {"failures.restart_cost": "6 h"},
+                {"failures.mean_time_between": "2 d"},
+                {"failures.checkpoint_every": "24 h"},
+            ],
+            wrong=[
+                ({}, "still right"),
+                ({"failures.restart_cost": "2 h"}, "stronger"),
+                ({"steps": 100}, "must stay"),
+            ],
+        ),
+    },
 }
