@@ -101,8 +101,8 @@ def lost_share(answer: object) -> Judged:
             lambda every, save, between: save / every + every / between: (
                 "A failure comes anywhere in an interval, not always at its end."
             ),
-            lambda every, save, between: save / every: "And the work that failures undo?",
-            lambda every, save, between: every / (2 * between): "And the saves?",
+            lambda every, save, _: save / every: "And the work that failures undo?",
+            lambda every, _, between: every / (2 * between): "And the saves?",
             lambda every, save, between: 1 - save / every - every / (2 * between): (
                 "That is what is left. The lost share is asked for."
             ),

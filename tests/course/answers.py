@@ -847,8 +847,8 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
             wrong=[
                 (lambda every, save, between: save / every + every / between, "not always at its end"),
-                (lambda every, save, between: save / every, "that failures undo"),
-                (lambda every, save, between: every / (2 * between), "And the saves"),
+                (lambda every, save, _: save / every, "that failures undo"),
+                (lambda every, _, between: every / (2 * between), "And the saves"),
                 (lambda every, save, between: 1 - save / every - every / (2 * between), "what is left"),
                 (lambda every, save, between: save / every + between / (2 * every), "the less they undo"),
                 (0.1, "must be a function"),

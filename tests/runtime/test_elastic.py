@@ -1,4 +1,4 @@
-"""Two machines under one rendezvous, of which one dies: the other goes on alone from the checkpoint, with the same batch.
+"""Of two machines under one rendezvous one dies: the other goes on alone from the checkpoint, with the same batch.
 
 The machines are two network namespaces joined by a veth pair.
 """

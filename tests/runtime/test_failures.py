@@ -107,7 +107,7 @@ def test_what_failures_cost_is_what_the_simulator_predicts(
 def test_goodput_at_three_intervals_is_what_the_simulator_predicts(whole: Callable[[float, float], float]) -> None:
     """More than twenty failures, intervals that differ by a factor of 8, and the best one between them.
 
-    The seed has no failure within a few percent of the end of a save: there a slow step decides whether the save counts.
+    The seed has no failure near the end of a save: there a slow step decides whether the save counts.
     """
     costs = {"mean_time_between": "5 s", "checkpoint_cost": "100 ms", "restart_cost": "2 s"}
     scenarios = [

@@ -2,8 +2,9 @@
 
     torchrun ... elastic.py FOLDER
 
-Each step averages a gradient over the ranks. The batch stays the same: each rank takes its share of BATCH samples. After
-every fifth step rank 0 writes a checkpoint to a temporary name, and renames it. Each step adds a line to FOLDER/steps.
+Each step averages a gradient over the ranks. The batch stays the same: each rank takes its share of BATCH samples.
+After every fifth step rank 0 writes a checkpoint to a temporary name, and renames it. Each step adds a line to
+FOLDER/steps.
 """
 
 from __future__ import annotations
