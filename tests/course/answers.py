@@ -821,23 +821,23 @@ ANSWERS: dict[str, dict[str, Answers]] = {
     },
     "12_failures": {
         "failure_hours": Answers(
-            right=[1.2],
+            right=[12],
             wrong=[
-                (1200, "one worker alone"),
-                (0.05, "in days"),
-                (72, "in minutes"),
-                (50000, "fail more often"),
+                (12000, "one worker alone"),
+                (0.5, "in days"),
+                (720, "in minutes"),
+                (500000, "fail more often"),
                 (24, "all workers together"),
             ],
         ),
         "young_minutes": Answers(
-            right=[14.7, 14.697],
+            right=[15],
             wrong=[
                 (207.8, "not one alone"),
-                (10.39, "half an interval"),
-                (881.8, "in seconds"),
-                (113.8, "not 30 minutes"),
-                (216, "between two failures"),
+                (10.61, "half an interval"),
+                (900, "in seconds"),
+                (116.2, "not 30 minutes"),
+                (225, "between two failures"),
             ],
         ),
         "lost_share": Answers(

@@ -27,7 +27,7 @@ from distsim.runtime.emulation.iproute import Iproute
 PORT = 29500
 DIES_AFTER = 12  # steps
 PATIENCE_SECONDS = 120.0
-RENDEZVOUS = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=3"
+RENDEZVOUS = "last_call_timeout=1,keep_alive_interval=1"
 
 
 def torchrun(number: int, folder: Path) -> list[str]:
@@ -51,7 +51,9 @@ def main(folder: Path, how: str) -> int:
         print(error)
         return NO_RIGHT
     tools = Iproute.found()
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "nic", "OMP_NUM_THREADS": "1"}
+    left = folder / "left"  # by torchrun, which is killed
+    left.mkdir()
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": "nic", "OMP_NUM_THREADS": "1", "TMPDIR": str(left)}
     machines = []
     for number, namespace in enumerate(pair):
         namespaces.enter(namespace)
