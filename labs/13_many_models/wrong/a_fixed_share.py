@@ -1,0 +1,29 @@
+# caught by: every_trial_once, no_trial_is_lost, halving_on_workers
+"""Each worker has a fixed share of the jobs."""
+
+
+def dispatch(jobs, workers, tries):
+    losses = [math.nan] * len(jobs)
+    first = list(workers)
+    ordered = [0] * len(jobs)
+    waiting = list(range(len(jobs)))
+    doing: dict[int, int] = {}  # by rank: the place of its job
+    report = torch.empty(2, dtype=torch.float64)
+    while True:
+        for rank in workers:
+            own = [place for place in waiting if first[place % len(first)] in (rank, *set(first) - set(workers))]
+            if own and rank not in doing:
+                place = doing[rank] = own[0]
+                waiting.remove(place)
+                ordered[place] += 1
+                dist.send(torch.tensor(jobs[place], dtype=torch.float64), rank)
+        if not doing:
+            return losses
+        rank = dist.recv(report)
+        place = doing.pop(rank)
+        if report[0] == DONE:
+            losses[place] = float(report[1])
+        else:
+            workers.remove(rank)
+            if ordered[place] < tries:
+                bisect.insort(waiting, place)

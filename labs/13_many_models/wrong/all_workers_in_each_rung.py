@@ -1,0 +1,16 @@
+# caught by: halving_on_workers
+"""A lost worker is asked again in the next rung."""
+
+
+def search(trials, eta, least, most, tries):
+    workers = list(range(dist.get_world_size() - 1))
+    trained, start, history = list(range(trials)), 0, []
+    for count, stop in rungs(trials, eta, least, most):
+        trained = trained[:count]
+        workers = list(range(dist.get_world_size() - 1))
+        found = dispatch([(trial, start, stop) for trial in trained], workers, tries)
+        history.append(dict(zip(trained, found, strict=True)))
+        trained, start = keep_best(history[-1], count), stop
+    for rank in workers:
+        dist.send(torch.full((3,), STOP, dtype=torch.float64), rank)
+    return trained[0], history

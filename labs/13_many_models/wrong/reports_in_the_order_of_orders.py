@@ -1,0 +1,27 @@
+# caught by: every_trial_once, no_trial_is_lost, halving_on_workers
+"""Takes the report of the oldest order."""
+
+
+def dispatch(jobs, workers, tries):
+    losses = [math.nan] * len(jobs)
+    ordered = [0] * len(jobs)
+    waiting = list(range(len(jobs)))
+    doing: dict[int, int] = {}  # by rank: the place of its job
+    report = torch.empty(2, dtype=torch.float64)
+    while True:
+        for rank in workers:
+            if waiting and rank not in doing:
+                place = doing[rank] = waiting.pop(0)
+                ordered[place] += 1
+                dist.send(torch.tensor(jobs[place], dtype=torch.float64), rank)
+        if not doing:
+            return losses
+        rank = next(iter(doing))
+        dist.recv(report, rank)
+        place = doing.pop(rank)
+        if report[0] == DONE:
+            losses[place] = float(report[1])
+        else:
+            workers.remove(rank)
+            if ordered[place] < tries:
+                bisect.insort(waiting, place)

@@ -1,0 +1,8 @@
+# caught by: chosen_without_the_test_set
+"""Chooses by the best of all seeds."""
+
+
+def select(validation, test):
+    means = {number: min(losses) for number, losses in enumerate(validation)}
+    (chosen,) = keep_best(means, 1)
+    return chosen, means[chosen], test(chosen)
