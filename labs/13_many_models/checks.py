@@ -268,14 +268,14 @@ def halving_on_workers(testbed: Testbed) -> Finding:
     """One to four workers; rungs of one trial, of one rung, with breakdowns, with losses of nan; nobody left."""
     rng = testbed.rng
     four = [
-        _Batch.halving(rng, 4, (13, 3, 1, 9), slow=1),
         _Batch.halving(rng, 4, (9, 2, 2, 11), breakdowns=2, tries=2, wish=lambda one: len(one.living) == 2),
+        _Batch.halving(rng, 4, (13, 3, 1, 9), slow=1),
     ]
     two = [_Batch.halving(rng, 2, (7, 2, 1, 20), wish=_late_winner), _Batch.halving(rng, 2, (1, 2, 1, 6))]
     three = [
+        _Batch.halving(rng, 3, (6, 2, 1, 8), breakdowns=3, tries=3, wish=lambda one: one.unordered > 0),
         _Batch.halving(rng, 3, (5, 2, 4, 4), wish=_turned),
         _Batch.halving(rng, 3, (6, 2, 3, 5), wish=_turned),
-        _Batch.halving(rng, 3, (6, 2, 1, 8), breakdowns=3, tries=3, wish=lambda one: one.unordered > 0),
     ]
     one = [_Batch.halving(rng, 1, (5, 3, 2, 7), diverged=0.9)]
     talks = [(batches, BOTH) for batches in (four, two, three, one)]
@@ -320,7 +320,7 @@ def chosen_without_the_test_set(testbed: Testbed) -> Finding:
         return Finding.failed(run, expected)
     outcome = run.results[0]
     for (validation, tests), found, asked in zip(cases, outcome["found"], outcome["asked"], strict=True):
-        means = {number: sum(losses) / len(losses) for number, losses in enumerate(validation)}
+        means = {number: sum(one) / len(one) for number, one in enumerate(validation)}
         best = _sorted(means)[0]
         told = "; ".join(", ".join(f"{loss:g}" for loss in losses) for losses in validation)
         if list(asked) != [best]:
@@ -442,7 +442,7 @@ class _Batch:
 
     def _dispatch(self, jobs: Sequence[Job]) -> list[float]:
         """Replays the rules."""
-        losses = [math.nan] * len(jobs)
+        losses = [math.nan for _ in jobs]
         left = dict.fromkeys(range(len(jobs)), self.tries)  # of the jobs that are not over: how often they may be tried
         doing: dict[int, tuple[int, int]] = {}  # by the slot in which it ends: the rank, and the job's place
         while True:

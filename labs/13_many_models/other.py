@@ -40,7 +40,7 @@ def work(base_seed, train):
     lost = False
     while not lost:
         order = vector(0, 0, 0)
-        dist.irecv(order, src=scheduler).wait()
+        dist.recv(order, src=scheduler)
         trial, start, stop = order.long().tolist()
         if trial < 0:
             break
@@ -48,7 +48,7 @@ def work(base_seed, train):
             report = vector(DONE, train(trial, seed_of(base_seed, trial), start, stop))
         except WorkerLostError:
             report, lost = vector(LOST, float("nan")), True
-        dist.isend(report, dst=scheduler).wait()
+        dist.send(report, dst=scheduler)
 
 
 class Progress:
@@ -67,7 +67,7 @@ def dispatch(jobs, workers, tries):
 
     def give():
         busy = {one.worker for one in table}
-        for rank in sorted(set(workers) - busy):
+        for rank in [rank for rank in workers if rank not in busy]:
             one = next((one for one in table if one.waits), None)
             if one is None:
                 return
@@ -125,8 +125,8 @@ def search(trials, eta, least, most, tries):
         losses = dispatch([(trial, reached, epoch) for trial in best], workers, tries)
         history.append({trial: losses[place] for place, trial in enumerate(best)})
         reached = epoch
-    for one in [dist.isend(vector(STOP, STOP, STOP), rank) for rank in workers]:
-        one.wait()
+    for rank in workers:
+        dist.send(vector(STOP, STOP, STOP), rank)
     return keep_best(history[-1], 1)[0], history
 
 

@@ -47,15 +47,15 @@ class WorkerLostError(Exception):
 def seed_of(base_seed: int, trial: int) -> int:
     """The seed of a trial: a whole number of at least 0 and less than 2**63.
 
-    A trial always has the same seed: on every rank, in every process, whatever was asked before. Other
-    trials have other seeds, and so have the trials of another base seed: no two pairs (base seed, trial) have the same
-    seed. Seeds like these are wanted for all base seeds and trials of at least 0 and less than 2**31. The question
-    changes no state: the global generators of Python, numpy and torch go on as if it had not been asked.
+    A trial always has the same seed: on every rank, in every process, whatever was asked before. Other trials have
+    other seeds, and so have the trials of another base seed: no two pairs (base seed, trial) have the same seed. Base
+    seeds and trials are at least 0 and less than 2**31. The function changes no state: the global generators of Python,
+    numpy and torch go on as if it had not been called.
 
     If a rule can give two pairs the same seed by chance alone, with a probability of about 2**-63, that is good enough.
     """
     # write
-    return int(np.random.SeedSequence(base_seed, spawn_key=(trial,)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return np.random.SeedSequence(base_seed, spawn_key=(trial,)).generate_state(1, np.uint64).item() >> 1
     # end
 
 
@@ -117,10 +117,10 @@ def work(base_seed: int, train: Callable[[int, int, int, int], float]) -> None:
 def dispatch(jobs: Sequence[Job], workers: list[int], tries: int) -> list[float]:
     """Has all jobs done, and returns their losses in the order of `jobs`. It sends no STOP.
 
-    workers: the ranks that can take a job, in ascending order. A worker that is lost is removed from this list, in
-    place. A worker of the list that does no job is *idle*. A job *waits* if no worker is doing it, it is not done, and
-    it was ordered fewer than `tries` times. Whenever a job waits and a worker is idle, the first job of `jobs` that
-    waits goes to the idle worker with the lowest rank.
+    jobs: each of another trial, in any order of trials. workers: the ranks that can take a job, in ascending order. A
+    worker that is lost is removed from this list, in place. A worker of the list that does no job is *idle*. A job
+    *waits* if no worker is doing it, it is not done, and it was ordered fewer than `tries` times. Whenever a job waits
+    and a worker is idle, the first job of `jobs` that waits goes to the idle worker with the lowest rank.
 
     So the job of a lost worker goes to another one, at once if one is idle. A job that was lost `tries` times is given
     up: perhaps it is what makes workers break down. A job that is given up has the loss nan, and so has a job for which
