@@ -1,4 +1,4 @@
-# caught by: no_trial_is_lost, halving_on_workers
+# caught by: no_trial_is_lost
 """Orders only from the worker that has reported; others that are idle are forgotten."""
 
 

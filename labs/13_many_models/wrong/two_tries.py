@@ -1,4 +1,4 @@
-# caught by: no_trial_is_lost, halving_on_workers
+# caught by: no_trial_is_lost
 """Orders each lost job twice."""
 
 
