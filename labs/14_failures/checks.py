@@ -1,0 +1,550 @@
+"""What lab 14 asks of tasks.py. States, sizes, seeds and moments are drawn from `testbed.rng`.
+
+The space of the inputs:
+* the first save, one over another, one after a killed one; killed before each call that changes files, at several bytes
+  of a write, and after the return; with and without a loss of power; another checkpoint in the same folder;
+* states with tensors of several types, numpy arrays, tuples, None and keys that are no texts;
+* SGD with momentum and Adam, two groups with two rates, schedules, batch normalization; snapshots that are restored in
+  a new training, twice, and in one that has gone on;
+* worlds of 1 to 5 ranks; epochs that batches and ranks divide or not; positions at the beginning, in the middle and at
+  the end of an epoch, also of a later one; several failures, in one process and in new ones; more ranks and fewer;
+* checkpoints that take far less time than it takes until a failure, as much, and more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distsim.grading import Finding, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from distsim.testbed import Run, Testbed
+
+WIDTH = 5  # of the networks
+CLOSE = 1e-9  # losses are float64; a state that is missing changes far more
+NEVER = 10**6  # an update that no training reaches
+STOP, END = 4, 8  # of the trainings with a snapshot
+WITHIN = 0.01  # of the best useful share
+WHOLE = "the state of the last complete save, or the new one, whole"
+
+
+@check(
+    points=3,
+    hint="What lies at path while save is writing? What does load find if that is half a file?",
+    how="Write a new file beside path. When the file is whole, put it in its place: os.replace changes names at once.",
+)
+def whole_after_a_kill(testbed: Testbed) -> Finding:
+    """Real kills; the states that were loaded come from another process, which knows nothing but the files."""
+    return _lost_in_saves(testbed, power=False) or _fine(WHOLE)
+
+
+@check(
+    points=2,
+    hint="What is safe at the moment of the rename: the content of the new file, and the name? What does flush do?",
+    how="file.flush(), os.fsync(file.fileno()), os.replace; then os.open the folder, and os.fsync that, too.",
+)
+def whole_after_a_loss_of_power(testbed: Testbed) -> Finding:
+    """As after a kill; but a file keeps what its last fsync has seen, and names since the last fsync may be lost."""
+    return _lost_in_saves(testbed, power=True) or _fine(WHOLE)
+
+
+@check(
+    points=3,
+    hint="Which numbers does the next update use that are not parameters? Does your snapshot share memory with anything?",
+    how="state_dict of model, optimizer and schedule, and three generators' states; copy.deepcopy, in restore as well.",
+)
+def snapshot_of_everything(testbed: Testbed) -> Finding:
+    """Losses after `restore` in a new process, beside those of a training that was never disturbed."""
+    seed = _whole(testbed, 0, 10**6)
+    counts = [_whole(testbed, 5, 100), _whole(testbed, 2, 9), _whole(testbed, 1, 50)]
+    kinds = [
+        {"seed": _whole(testbed, 0, 2**31), "width": WIDTH, "optimizer": name, "buffers": True}
+        for name in ("sgd", "adam")
+    ]
+    inputs, targets = testbed.rng.normal(size=(4 * END, WIDTH)), testbed.rng.normal(size=(4 * END, 1))
+    data = {"inputs": inputs, "targets": targets, "end": END}
+    right = testbed.run("undisturbed", arguments=[{"kinds": kinds, "seed": seed, **data}], student=False)
+    if right.failure:
+        raise RuntimeError(right.failure)
+    expected = "the losses of a training that was never disturbed"
+    given = {"kinds": kinds, "seed": seed, "counts": counts, "stop": STOP, **data}
+    taken = testbed.run("snapshots", arguments=[given])
+    if taken.failure:
+        return Finding.failed(taken, expected)
+    for one, due, kind in zip(taken.results[0], right.results[0], kinds, strict=True):
+        if told := _about_losses(one["losses"], due):
+            return _wrong(f"snapshot has changed the training: {told}", expected, kind["optimizer"])
+    given = {
+        "kinds": kinds, "states": [one["state"] for one in taken.results[0]], "seed": seed + 10, "stop": STOP, **data,
+    }  # fmt: skip
+    back = testbed.run("restores", arguments=[given])
+    if back.failure:
+        return Finding.failed(back, expected)
+    rounds = ("in a new training", "again, after it has gone on", "in a training that has made updates")
+    for found, due, kind in zip(back.results[0], right.results[0], kinds, strict=True):
+        for one, name in zip(found, rounds, strict=True):
+            where = f"{kind['optimizer']}, restored {name}"
+            if told := _about_losses(one["losses"], due[2 * STOP :]):
+                return _wrong(told, expected, where)
+            if one["counts"] != counts:
+                return _wrong(f"update, epoch, done: {_listed(one['counts'])}", _listed(counts), where)
+            if not one["same"]:
+                return _wrong("another object than before", "the same model, optimizer, schedule, parameters", where)
+    return _fine(expected)
+
+
+@check(
+    points=2,
+    hint="On what does the order depend? Take 11 samples, batches of 4, and compare 2 ranks with 3.",
+    how="One generator of your own from (seed, epoch) shuffles; slice order[done:] by batch, and a slice by ranks.",
+)
+def samples_that_are_left(testbed: Testbed) -> Finding:
+    """Three worlds take the samples of the same epochs, from several places on."""
+    expected = "in any world the same samples in each update, each once, in even shares"
+    seed = _whole(testbed, 0, 10**6)
+    epochs = []  # count, batch, seed, epoch
+    for count, batch in ((_whole(testbed, 40, 60), 8), (24, 6), (13, 5), (7, 1)):
+        one = _whole(testbed, 0, 10**4)
+        epochs += [(count, batch, one, 0), (count, batch, one, _whole(testbed, 2, 30)), (count, batch, one + 1, 0)]
+    cases = []
+    for count, batch, one, epoch in epochs:
+        case = {"count": count, "batch": batch, "seed": one, "epoch": epoch}
+        places = {0, batch, batch * (count // batch // 2), batch * ((count - 1) // batch), count}
+        cases += [case | {"done": done} for done in sorted(places)]
+    cases = [cases[number] for number in testbed.rng.permutation(len(cases))]
+    [drawn] = _drawn(testbed, [seed])
+    orders: dict[tuple[int, ...], list[set[int]]] = {}
+    for world in (1, 2, int(testbed.rng.choice([3, 5]))):
+        run = testbed.run("samples", arguments=[{"cases": cases, "seed": seed}] * world)
+        if run.failure:
+            return Finding.failed(run, expected)
+        if run.log.collectives or run.log.messages:
+            return _wrong("ranks exchange messages", "nothing goes over the network", f"{world} ranks")
+        whole = sorted(range(len(cases)), key=lambda number: cases[number]["done"])  # whole epochs first
+        for number in whole:
+            case = cases[number]
+            where = ", ".join(f"{name} {value}" for name, value in case.items()) + f", {world} ranks"
+            found = [result[number] for result in run.results]
+            if told := _about_samples([one["updates"] for one in found], case, orders):
+                return _wrong(*told, where)
+            if any(not np.allclose(one["drawn"], drawn) for one in found):
+                return _wrong("a global generator draws other numbers afterwards", "as it was", where)
+    for (one, here), (other, there) in itertools.pairwise(orders.items()):
+        if one[0] == other[0] and one[0] > 20 and here == there:
+            return _wrong("the same order again", "another epoch or seed has another order", f"{one} and {other}")
+    if any(set(range(one[1])) == here[0] for one, here in orders.items() if one[0] > 20):
+        return _wrong("the samples come by their numbers", "in a random order")
+    return _fine(expected)
+
+
+@check(
+    points=2,
+    hint="Who opens files, when may another rank go on, and whose generators does the checkpoint hold?",
+    how="all_gather_object the generators; rank 0 saves; then a barrier. In resume, each rank takes its own.",
+)
+def one_writes_for_all(testbed: Testbed) -> Finding:
+    """Each call that changes files takes a second of virtual time, so a rank that does not wait sees it."""
+    saved = {}
+    counts = [_whole(testbed, 5, 50), _whole(testbed, 1, 9), _whole(testbed, 1, 50)]
+    for world in (3, 1, 2):
+        kind = _kind(testbed)
+        seeds = [[_whole(testbed, 0, 10**6) for _ in range(2)] for _ in range(world)]
+        given = {"kind": kind, "files": {}, "counts": counts}
+        run = testbed.run("together", arguments=[given | {"seeds": own} for own in seeds], shared=True)
+        expected = "rank 0 writes, and every rank goes on when the checkpoint is complete"
+        if run.failure:
+            return Finding.failed(run, expected)
+        if told := _about_writers(run):
+            return _wrong(told, "rank 0 alone changes files", f"{world} ranks")
+        final = [result["saved"] for result in run.results]
+        flat = _drawn(testbed, [seed for own in seeds for seed in own])
+        draws = [flat[2 * rank : 2 * rank + 2] for rank in range(world)]
+        for rank, number in itertools.product(range(world), range(2)):
+            one, where = final[rank][number], f"rank {rank} of {world}, checkpoint {number + 1}"
+            if not one["later"]:
+                return _wrong("no file in the end", "a checkpoint", where)
+            if one["at once"] != final[0][number]["later"]:
+                return _wrong("save_together returned before the files were complete", expected, where)
+            if not np.allclose(one["drawn"], draws[rank][number]):
+                return _wrong("a generator draws other numbers after save_together", "as if nothing was saved", where)
+        saved[world] = (kind, [own[-1] for own in seeds], final[0][1]["later"])
+    for before, now in ((3, 3), (3, 2), (2, 3), (1, 2)):
+        kind, seeds, files = saved[before]
+        fresh = [_whole(testbed, 0, 10**6) for _ in range(now)]
+        if lost := _lost_in_resume(testbed, kind, files, seeds, fresh, [counts[0] + 1, *counts[1:]]):
+            return lost
+    kind, fresh = saved[2][0], [_whole(testbed, 0, 10**6) for _ in range(2)]
+    return _lost_in_resume(testbed, kind, {}, [], fresh, None) or _fine("one checkpoint, of all ranks")
+
+
+@check(
+    points=3,
+    hint="Compare the first update after the restart: its samples, its rate, its momentum, each rank's random numbers.",
+    how="resume; then for each of updates_left: step, count update and done, at the end of the epoch begin the next one.",
+)
+def the_same_losses(testbed: Testbed) -> Finding:
+    """Two failures in one process, then a new process; the checkpoint lies at an epoch's end, or in the middle of one."""
+    for world, fails, optimizer in ((2, [5, 8], "sgd"), (3, [4, 11], "adam"), (1, [5, 10], "sgd")):
+        if lost := _lost_in_training(testbed, world, [world], fails, _kind(testbed, optimizer)):
+            return lost
+    return _fine("after each restart, the losses of a training without failures")
+
+
+@check(
+    points=3,
+    hint="Which samples come after the restart with 2 ranks, if 3 ranks have made 4 updates? How many in one update?",
+    how="Save how many samples of the epoch are done, not how many steps or samples of one rank; the batch is of all.",
+)
+def another_number_of_ranks(testbed: Testbed) -> Finding:
+    """More ranks and fewer; here the losses need no random numbers."""
+    for before, after, fails in ((3, [2], [5, 8]), (2, [3, 1], [4, 11]), (1, [4], [5, 10])):
+        kind = _kind(testbed, noise=False)
+        if lost := _lost_in_training(testbed, before, after, fails, kind):
+            return lost
+    return _fine("with another number of ranks, the samples and losses of a training without failures")
+
+
+@check(
+    points=2,
+    hint="How often does some rank fail? What happens to Young's rule where a checkpoint takes as long as that?",
+    how="M = mean_seconds / ranks. Daly 2006 has the next terms; or search the best t / (exp((t + C) / M) - 1).",
+)
+def an_interval_near_the_best(testbed: Testbed) -> Finding:
+    """From a cost of a hundred-thousandth of the time between failures to ten times this time."""
+    cases = []
+    for ratio in (1e-5, 1e-3, 0.03, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 10.0):
+        ranks, mean = _whole(testbed, 1, 2000), float(testbed.rng.uniform(1e3, 1e6))
+        share = ratio * testbed.rng.uniform(0.9, 1.1)
+        cases.append({"write_seconds": float(share * mean / ranks), "mean_seconds": mean, "ranks": ranks})
+    expected = f"an interval whose useful share is within {WITHIN:.0%} of the best"
+    run = testbed.run("intervals", arguments=[{"cases": cases}])
+    if run.failure:
+        return Finding.failed(run, expected)
+    for case, found in zip(cases, run.results[0], strict=True):
+        mean = case["mean_seconds"] / case["ranks"]
+        best = _best(case["write_seconds"] / mean)
+        where = ", ".join(f"{name} {value:.4g}" for name, value in case.items())
+        if not found > 0 or math.isinf(found):
+            return _wrong(f"{found:.4g} s", f"about {best * mean:.4g} s", where)
+        share = _useful(found / mean, case["write_seconds"] / mean) / _useful(best, case["write_seconds"] / mean)
+        if not share >= 1 - WITHIN:
+            observed = f"{found:.4g} s, with {share:.1%} of the best useful share"
+            return _wrong(observed, f"{expected}; the best is {best * mean:.4g} s", where)
+    return _fine(expected)
+
+
+def _lost_in_saves(testbed: Testbed, *, power: bool) -> Finding | None:
+    """Why points are lost by these saves, if any are. power: whether the machine loses power, too."""
+    states = [_state(testbed) for _ in range(4)]
+    shares = sorted(testbed.rng.uniform(0.1, 0.9, size=2).tolist())
+    given = {"states": states[:3], "beside": states[3], "shares": shares}
+    run = testbed.run("saves", arguments=[given], start=False)
+    if run.failure:
+        return Finding.failed(run, WHOLE)
+    rights = testbed.run("right_states", arguments=[{"states": [*states, _state(testbed)]}], student=False, start=False)
+    *saved, beside, again = [_text(one) for one in rights.results[0]]
+    series = run.results[0]["series"]
+    moments = [(number, one) for number, rows in enumerate(series) for one in [*rows["left"], rows["done"]]]
+    folders = [folder for _, one in moments for folder in (one["powerless"] if power else [one["files"]])]
+    before = [rows["before"] for rows in series]
+    different: list[Any] = []
+    for folder in [*folders, *before]:
+        if folder not in different:
+            different.append(folder)
+    third = _state(testbed)
+    rights = testbed.run("right_states", arguments=[{"states": [third]}], student=False, start=False)
+    again = _text(rights.results[0][0])
+    loaded = testbed.run("loads", arguments=[{"folders": different, "third": third}], start=False)
+    if loaded.failure:
+        return Finding.failed(loaded, WHOLE)
+    found = [{name: _text(value) for name, value in one.items()} for one in loaded.results[0]]
+    nothing = _text(f"{type(None).__name__} None")
+    for number, one in moments:
+        olds = [found[different.index(before[number])]["state"]]
+        if (number, olds[0]) not in ((0, nothing), (1, saved[0])) and olds[0] not in saved and number < 2:
+            return _wrong(f"load gives {_short(olds[0])} before", "what save has saved", _series(number))
+        where = f"{_series(number)}, {'power lost' if power else 'killed'} {one['moment']}"
+        if one["error"]:
+            return _wrong(one["error"], "save has no error", where)
+        for folder in one["powerless"] if power else [one["files"]]:
+            seen = found[different.index(folder)]
+            good = [saved[number]] if one is series[number]["done"] else [*olds, saved[number]]
+            if seen["state"] not in good:
+                return _wrong(_told_state(seen["state"], saved, nothing), _expected(good, nothing), where)
+            if seen["beside"] != beside:
+                return _wrong("the other checkpoint of the folder is not as it was", "it stays as it is", where)
+            if seen["again"] != again:
+                observed = _told_state(seen["again"], saved, nothing)
+                return _wrong(f"after one more save, {observed}", "the state of this save", where)
+    return None
+
+
+def _series(number: int) -> str:
+    return ("the first save", "a save over another", "a save after a killed one")[number]
+
+
+def _told_state(seen: str, saved: Sequence[str], nothing: str) -> str:
+    if seen == nothing:
+        return "load gives None"
+    if seen in saved:
+        return f"load gives the state of save {saved.index(seen) + 1}"
+    if "'error'" in seen[:12]:
+        return f"an error: {seen[11:-2]}"
+    return "load gives another state than was saved"
+
+
+def _expected(good: Sequence[str], nothing: str) -> str:
+    if len(good) == 1:
+        return "load gives the new state once save has returned"
+    return "load gives None or the new state, whole" if good[0] == nothing else f"load gives {WHOLE}"
+
+
+def _short(text: str) -> str:
+    return text[:60]
+
+
+def _text(value: Any) -> str:
+    """A loaded state, comparable: arrays as their numbers."""
+    if isinstance(value, np.ndarray):
+        return str(value.tolist())
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    return repr(value)
+
+
+def _state(testbed: Testbed) -> dict[str, Any]:
+    """Tensors of two types, and numbers; the ranks add what cannot travel."""
+    length = _whole(testbed, 150, 400)
+    return {
+        "numbers": testbed.rng.normal(size=length).astype("float32"),
+        "matrix": testbed.rng.normal(size=(3, length // 3)),
+        "empty": np.zeros((0, 2)),
+        "update": _whole(testbed, 0, 10**6),
+        "rate": float(testbed.rng.uniform()),
+    }
+
+
+def _about_losses(found: Sequence[float], due: Sequence[float]) -> str:
+    """What is observed if losses differ; there are two for each update, the second one in evaluation."""
+    if len(found) != len(due):
+        return f"{len(found)} losses in place of {len(due)}"
+    wrong = np.flatnonzero(~np.isclose(found, due, rtol=CLOSE, atol=CLOSE))
+    if not wrong.size:
+        return ""
+    first = int(wrong[0])
+    part = "in evaluation" if first % 2 else "in training"
+    return f"update {first // 2 + 1} {part}: loss {found[first]:.6g} in place of {due[first]:.6g}"
+
+
+def _about_samples(
+    updates: Sequence[list[list[int]]], case: dict[str, int], orders: dict[tuple[int, ...], list[set[int]]]
+) -> tuple[str, str] | None:
+    """What is observed and expected, if ranks take the wrong samples. orders: of whole epochs, so far as they are known.
+
+    updates: by rank.
+    """
+    count, batch, done = case["count"], case["batch"], case["done"]
+    due = -(-(count - done) // batch)
+    for rank, own in enumerate(updates):
+        if len(own) != due:
+            return f"rank {rank} has {len(own)} updates", f"{due} updates on every rank"
+    taken = []
+    for number in range(due):
+        shares = [own[number] for own in updates]
+        sizes = [len(share) for share in shares]
+        joined = sorted(itertools.chain(*shares))
+        size = min(batch, count - done - number * batch)
+        if len(set(joined)) != size or len(joined) != size or not set(joined) <= set(range(count)):
+            return f"update {number} has the samples {_listed(joined)}", f"{size} samples, each once"
+        if max(sizes) - min(sizes) > 1:
+            return f"shares of {_listed(sizes)} samples in update {number}", "shares differ by at most one sample"
+        taken.append(set(joined))
+    key = (count, batch, case["seed"], case["epoch"])
+    if key not in orders:
+        orders[key] = taken
+        if sum(map(len, taken)) != len(set().union(*taken)):
+            return "a sample comes twice in the epoch", "each sample once"
+    elif taken != orders[key][done // batch if done < count else due + 10**6 :]:
+        return "other samples than the whole epoch has there", "the same samples in each update, in any world"
+    return None
+
+
+def _about_writers(run: Run) -> str:
+    """Who changes files, if that is not rank 0 alone."""
+    writers = sorted({busy.rank for busy in run.log.busy if busy.kind == "write"})
+    return "" if writers in ([], [0]) else f"ranks {_listed(writers)} change files"
+
+
+def _lost_in_resume(
+    testbed: Testbed, kind: dict[str, Any], files: Any, seeds: Sequence[int], fresh: Sequence[int],
+    counts: Sequence[int] | None,
+) -> Finding | None:  # fmt: skip
+    """seeds: of the ranks that have saved. fresh: of the ranks that now resume. counts: None if there is no checkpoint."""
+    other = kind | {"seed": kind["seed"] + 1}
+    run = testbed.run(
+        "resumed", arguments=[{"kind": other, "files": files, "seed": seed} for seed in fresh], shared=True
+    )
+    expected = "each rank gets back the training and its own generators"
+    if run.failure:
+        return Finding.failed(run, expected)
+    told = f"{len(fresh)} ranks, saved by {len(seeds)}" if counts else f"{len(fresh)} ranks, nothing was saved"
+    if any(busy.kind == "write" for busy in run.log.busy):
+        return _wrong("resume changes files", "no rank writes", told)
+    weights = testbed.run("weights", arguments=[{"kind": kind if counts else other}], student=False).results[0]
+    draws = _drawn(testbed, [*seeds, *fresh[len(seeds) :]])
+    for rank, result in enumerate(run.results):
+        where = f"rank {rank} of {told}"
+        if result["there"] is not bool(counts):
+            return _wrong(f"resume returns {result['there']!r}", bool(counts), where)
+        if result["counts"] != list(counts or [0, 0, 0]):
+            return _wrong(f"update, epoch, done: {_listed(result['counts'])}", _listed(counts or [0, 0, 0]), where)
+        if not np.array_equal(result["weights"], weights):
+            return _wrong("other parameters", "those of the checkpoint" if counts else "as they were", where)
+        if not np.allclose(result["drawn"], draws[rank]):
+            right = "as this rank's generators at the checkpoint" if rank < len(seeds) else "as without resume"
+            return _wrong("generators draw other numbers", right, where)
+    return None
+
+
+def _lost_in_training(
+    testbed: Testbed, before: int, after: Sequence[int], fails: Sequence[int], kind: dict[str, Any]
+) -> Finding | None:
+    """Why points are lost by trainings with failures, if any are. before, after: numbers of ranks, one after the other.
+
+    fails: the updates in which the first training fails, and then the second one, in the same process. An epoch has six
+    updates, and a checkpoint comes after every third one.
+    """
+    count = _whole(testbed, 21, 23)
+    data = {
+        "inputs": testbed.rng.normal(size=(count, WIDTH)), "targets": testbed.rng.normal(size=(count, 1)),
+        "count": count, "batch": 4, "order": _whole(testbed, 0, 1000), "updates": 15, "every": 3,
+    }  # fmt: skip
+    seeds = [_whole(testbed, 0, 10**6) for _ in range(max(before, *after))]
+
+    def trained(world: int, fails: Sequence[int], files: Any, kind: dict[str, Any], shift: int) -> Run:
+        given = {"kind": kind, "fails": list(fails), "files": files, **data}
+        return testbed.run(
+            "trained", arguments=[given | {"seed": seed + shift} for seed in seeds[:world]], shared=True
+        )
+
+    right = trained(before, [NEVER], {}, kind, 0)
+    expected = "the samples and the losses of a training without failures"
+    if right.failure:
+        return Finding.failed(right, expected)
+    whole = _steps(right, 0)
+    if told := _about_whole(whole, data):
+        return _wrong(*told, f"{before} ranks, without a failure")
+    runs = [trained(before, fails, {}, kind, 0)]
+    for number, world in enumerate(after):
+        last = number + 1 == len(after)
+        files = {} if runs[-1].failure else runs[-1].results[0][-1]["files"]
+        ends = [NEVER, NEVER] if last else [fails[-1] + 3]
+        runs.append(trained(world, ends, files, kind | {"seed": kind["seed"] + 1}, 10**6))
+    done = 0  # updates in the checkpoint
+    worlds = [before, *after]
+    for number, (run, world) in enumerate(zip([right, *runs], [before, *worlds], strict=True)):
+        if run.failure:
+            return Finding.failed(run, expected)
+        if told := _about_writers(run):
+            return _wrong(told, "rank 0 alone changes files", f"{world} ranks")
+        if number == 0:
+            ends = [NEVER]
+        else:
+            ends = list(fails) if number == 1 else ([NEVER, NEVER] if number == len(runs) else [fails[-1] + 3])
+        for place, fail in enumerate(ends):
+            stop = min(fail - 1, 15)
+            where = f"{world} ranks, {before} before, " + (
+                "without a failure" if number == 0 else f"training {place + 1} after the checkpoint of update {done}"
+            )
+            steps = _steps(run, place)
+            if [one[0] for one in steps] != list(range(done + 1, stop + 1)):
+                observed = f"updates {_listed([one[0] for one in steps])}"
+                return _wrong(observed, f"updates {_listed(range(done + 1, stop + 1))}", where)
+            for (update, samples, loss), (_, due, right_loss) in zip(steps, whole[done:stop], strict=True):
+                at = f"{where}, update {update}"
+                if samples != due:
+                    return _wrong(f"samples {_listed(samples)}", _listed(due), at)
+                if not np.isclose(loss, right_loss, rtol=CLOSE, atol=CLOSE):
+                    return _wrong(f"loss {loss:.6g}", f"{right_loss:.6g}, as without a failure", at)
+            for result in run.results:
+                returned = result[place]["returned"]
+                losses = [[update, loss] for update, _, loss in steps]
+                if fail == NEVER and not _alike(returned, losses):
+                    return _wrong(f"train returns {returned}", losses, where)
+            if number:
+                done = stop // 3 * 3
+    return None
+
+
+def _alike(found: Any, due: Any) -> bool:
+    return len(found) == len(due) and bool(np.allclose(found, due, rtol=CLOSE, atol=CLOSE))
+
+
+def _steps(run: Run, place: int) -> list[tuple[int, list[int], float]]:
+    """The updates of one training: number, samples of all ranks, loss."""
+    rows = zip(*(result[place]["steps"] for result in run.results), strict=True)
+    return [(row[0]["update"], sorted(s for one in row for s in one["samples"]), row[0]["loss"]) for row in rows]
+
+
+def _about_whole(steps: Sequence[tuple[int, list[int], float]], data: dict[str, Any]) -> tuple[str, str] | None:
+    """What is observed and expected, if a training without failures is not as it should be."""
+    if [one[0] for one in steps] != list(range(1, data["updates"] + 1)):
+        return f"updates {_listed([one[0] for one in steps])}", f"updates 1 to {data['updates']}"
+    count, batch = data["count"], data["batch"]
+    for first in range(0, len(steps), 6):
+        epoch = steps[first : first + 6]
+        sizes = [min(batch, count - done) for done in range(0, count, batch)][: len(epoch)]
+        if [len(one[1]) for one in epoch] != sizes:
+            return f"updates of {_listed(len(one[1]) for one in epoch)} samples", _listed(sizes)
+        taken = [sample for one in epoch for sample in one[1]]
+        if len(set(taken)) != len(taken):
+            return f"epoch {first // 6} takes a sample twice", "each sample once"
+    if [one[1] for one in steps[:3]] == [one[1] for one in steps[6:9]]:
+        return "epoch 1 has the order of epoch 0", "another order"
+    return None
+
+
+def _drawn(testbed: Testbed, seeds: Sequence[int]) -> Any:
+    """What generators draw after each seed."""
+    return testbed.run("drawn", arguments=[{"seeds": list(seeds)}], student=False, start=False).results[0]
+
+
+def _kind(testbed: Testbed, optimizer: str = "sgd", *, noise: bool = True) -> dict[str, Any]:
+    """A network and its optimizer."""
+    return {"seed": _whole(testbed, 0, 2**31), "width": WIDTH, "optimizer": optimizer, "noise": noise}
+
+
+def _best(ratio: float) -> float:
+    """The best interval where the time between failures is 1, by a search."""
+    below, above = 0.0, 1.0
+    for _ in range(80):
+        middle = (below + above) / 2
+        below, above = (middle, above) if (1 - middle) * math.exp(middle + ratio) > 1 else (below, middle)
+    return below
+
+
+def _useful(interval: float, ratio: float) -> float:
+    """The useful share of time, apart from a factor; the time between failures is 1. Source: Daly 2006."""
+    return interval / math.expm1(interval + ratio) if interval + ratio < 700 else 0.0
+
+
+def _fine(expected: str) -> Finding:
+    return Finding.of(observed=expected, expected=expected, passed=True)
+
+
+def _wrong(observed: object, expected: object, where: str = "") -> Finding:
+    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+
+
+def _whole(testbed: Testbed, low: int, high: int) -> int:
+    return int(testbed.rng.integers(low, high + 1))
+
+
+def _listed(numbers: Iterator[Any] | Sequence[Any] | range) -> str:
+    return ", ".join(map(str, numbers))
