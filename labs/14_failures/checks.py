@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 WIDTH = 5  # of the networks
 CLOSE = 1e-9  # losses are float64; a state that is missing changes far more
 NEVER = 10**6  # an update that no training reaches
+UPDATES, EVERY = 15, 3  # of the trainings with failures
 STOP, END = 4, 8  # of the trainings with a snapshot
 WITHIN = 0.01  # of the best useful share
 WHOLE = "the state of the last complete save, or the new one, whole"
@@ -118,7 +119,8 @@ def samples_that_are_left(testbed: Testbed) -> Finding:
         places = {0, batch, batch * (count // batch // 2), batch * ((count - 1) // batch), count}
         cases += [case | {"done": done} for done in sorted(places)]
     cases = [cases[number] for number in testbed.rng.permutation(len(cases))]
-    [drawn] = _drawn(testbed, [seed])
+    right = testbed.run("begun_and_drawn", arguments=[{"kinds": [], "seeds": [seed]}], student=False, start=False)
+    [drawn] = right.results[0]["drawn"]
     orders: dict[tuple[int, ...], list[set[int]]] = {}
     for world in (1, 2, int(testbed.rng.choice([3, 5]))):
         run = testbed.run("samples", arguments=[{"cases": cases, "seed": seed}] * world)
@@ -150,37 +152,48 @@ def samples_that_are_left(testbed: Testbed) -> Finding:
 )
 def one_writes_for_all(testbed: Testbed) -> Finding:
     """Each call that changes files takes a second of virtual time, so a rank that does not wait sees it."""
-    saved = {}
+    worlds = (3, 1, 2)
     counts = [_whole(testbed, 5, 50), _whole(testbed, 1, 9), _whole(testbed, 1, 50)]
-    for world in (3, 1, 2):
-        kind = _kind(testbed)
-        seeds = [[_whole(testbed, 0, 10**6) for _ in range(2)] for _ in range(world)]
-        given = {"kind": kind, "files": {}, "counts": counts}
-        run = testbed.run("together", arguments=[given | {"seeds": own} for own in seeds], shared=True)
-        expected = "rank 0 writes, and every rank goes on when the checkpoint is complete"
+    kinds = {world: _kind(testbed) for world in worlds}
+    others = {world: kinds[world] | {"seed": kinds[world]["seed"] + 1} for world in worlds}
+    seeds = {world: [[_whole(testbed, 0, 10**6) for _ in range(2)] for _ in range(world)] for world in worlds}
+    fresh = [_whole(testbed, 0, 10**6) for _ in worlds]  # of the ranks that resume
+    flat = [*fresh, *(seed for own in seeds.values() for one in own for seed in one)]
+    given = {"kinds": [*kinds.values(), *others.values()], "seeds": flat}
+    right = testbed.run("begun_and_drawn", arguments=[given], student=False, start=False).results[0]
+    draws = dict(zip(flat, right["drawn"], strict=True))
+    expected = "rank 0 writes, and every rank goes on when the checkpoint is complete"
+    saved: dict[int, Any] = {0: {}}
+    for world in worlds:
+        given = {"kind": kinds[world], "files": {}, "counts": counts}
+        run = testbed.run("together", arguments=[given | {"seeds": own} for own in seeds[world]], shared=True)
         if run.failure:
             return Finding.failed(run, expected)
         if told := _about_writers(run):
             return _wrong(told, "rank 0 alone changes files", f"{world} ranks")
         final = [result["saved"] for result in run.results]
-        flat = _drawn(testbed, [seed for own in seeds for seed in own])
-        draws = [flat[2 * rank : 2 * rank + 2] for rank in range(world)]
         for rank, number in itertools.product(range(world), range(2)):
             one, where = final[rank][number], f"rank {rank} of {world}, checkpoint {number + 1}"
             if not one["later"]:
                 return _wrong("no file in the end", "a checkpoint", where)
             if one["at once"] != final[0][number]["later"]:
                 return _wrong("save_together returned before the files were complete", expected, where)
-            if not np.allclose(one["drawn"], draws[rank][number]):
+            if not np.allclose(one["drawn"], draws[seeds[world][rank][number]]):
                 return _wrong("a generator draws other numbers after save_together", "as if nothing was saved", where)
-        saved[world] = (kind, [own[-1] for own in seeds], final[0][1]["later"])
-    for before, now in ((3, 3), (3, 2), (2, 3), (1, 2)):
-        kind, seeds, files = saved[before]
-        fresh = [_whole(testbed, 0, 10**6) for _ in range(now)]
-        if lost := _lost_in_resume(testbed, kind, files, seeds, fresh, [counts[0] + 1, *counts[1:]]):
-            return lost
-    kind, fresh = saved[2][0], [_whole(testbed, 0, 10**6) for _ in range(2)]
-    return _lost_in_resume(testbed, kind, {}, [], fresh, None) or _fine("one checkpoint, of all ranks")
+        saved[world] = final[0][1]["later"]
+    expected = "each rank gets back the training and its own generators"
+    for before, now in ((3, 3), (3, 2), (2, 3), (0, 2)):
+        place = worlds.index(before or now)
+        own = [seeds[before][rank][1] if rank < before else fresh[rank] for rank in range(now)]
+        given = {"kind": others[worlds[place]], "files": saved[before]}
+        run = testbed.run("resumed", arguments=[given | {"seed": seed} for seed in fresh[:now]], shared=True)
+        if run.failure:
+            return Finding.failed(run, expected)
+        there = [bool(before), [counts[0] + 1, *counts[1:]] if before else [0, 0, 0]]
+        weights = right["weights"][place if before else len(worlds) + place]
+        if told := _about_resume(run, there, weights, [draws[seed] for seed in own]):
+            return _wrong(told, expected, f"{now} ranks, {f'saved by {before}' if before else 'nothing was saved'}")
+    return _fine("one checkpoint, of all ranks")
 
 
 @check(
@@ -381,35 +394,19 @@ def _about_writers(run: Run) -> str:
     return "" if writers in ([], [0]) else f"ranks {_listed(writers)} change files"
 
 
-def _lost_in_resume(
-    testbed: Testbed, kind: dict[str, Any], files: Any, seeds: Sequence[int], fresh: Sequence[int],
-    counts: Sequence[int] | None,
-) -> Finding | None:  # fmt: skip
-    """seeds: of the ranks that have saved. fresh: of the ranks that now resume. counts: None if there is no checkpoint."""
-    other = kind | {"seed": kind["seed"] + 1}
-    run = testbed.run(
-        "resumed", arguments=[{"kind": other, "files": files, "seed": seed} for seed in fresh], shared=True
-    )
-    expected = "each rank gets back the training and its own generators"
-    if run.failure:
-        return Finding.failed(run, expected)
-    told = f"{len(fresh)} ranks, saved by {len(seeds)}" if counts else f"{len(fresh)} ranks, nothing was saved"
+def _about_resume(run: Run, there: list[Any], weights: Any, draws: Sequence[Any]) -> str:
+    """What is observed, if `resume` does not do what it should. there: what it returns, and the counts afterwards."""
     if any(busy.kind == "write" for busy in run.log.busy):
-        return _wrong("resume changes files", "no rank writes", told)
-    weights = testbed.run("weights", arguments=[{"kind": kind if counts else other}], student=False).results[0]
-    draws = _drawn(testbed, [*seeds, *fresh[len(seeds) :]])
-    for rank, result in enumerate(run.results):
-        where = f"rank {rank} of {told}"
-        if result["there"] is not bool(counts):
-            return _wrong(f"resume returns {result['there']!r}", bool(counts), where)
-        if result["counts"] != list(counts or [0, 0, 0]):
-            return _wrong(f"update, epoch, done: {_listed(result['counts'])}", _listed(counts or [0, 0, 0]), where)
+        return "resume changes files"
+    for rank, (result, due) in enumerate(zip(run.results, draws, strict=True)):
+        if [result["there"], result["counts"]] != there:
+            seen = f"{result['there']!r}, and update, epoch, done are {_listed(result['counts'])}"
+            return f"rank {rank}: resume returns {seen}; {there[0]} and {_listed(there[1])} would be right"
         if not np.array_equal(result["weights"], weights):
-            return _wrong("other parameters", "those of the checkpoint" if counts else "as they were", where)
-        if not np.allclose(result["drawn"], draws[rank]):
-            right = "as this rank's generators at the checkpoint" if rank < len(seeds) else "as without resume"
-            return _wrong("generators draw other numbers", right, where)
-    return None
+            return f"rank {rank} has other parameters"
+        if not np.allclose(result["drawn"], due):
+            return f"the generators of rank {rank} draw other numbers"
+    return ""
 
 
 def _lost_in_training(
@@ -418,67 +415,62 @@ def _lost_in_training(
     """Why points are lost by trainings with failures, if any are. before, after: numbers of ranks, one after the other.
 
     fails: the updates in which the first training fails, and then the second one, in the same process. An epoch has six
-    updates, and a checkpoint comes after every third one.
+    updates, and a checkpoint comes after every third one. The last training is called once more when it is over.
     """
     count = _whole(testbed, 21, 23)
     data = {
         "inputs": testbed.rng.normal(size=(count, WIDTH)), "targets": testbed.rng.normal(size=(count, 1)),
-        "count": count, "batch": 4, "order": _whole(testbed, 0, 1000), "updates": 15, "every": 3,
+        "count": count, "batch": 4, "order": _whole(testbed, 0, 1000), "updates": UPDATES, "every": EVERY,
     }  # fmt: skip
     seeds = [_whole(testbed, 0, 10**6) for _ in range(max(before, *after))]
-
-    def trained(world: int, fails: Sequence[int], files: Any, kind: dict[str, Any], shift: int) -> Run:
-        given = {"kind": kind, "fails": list(fails), "files": files, **data}
-        return testbed.run(
-            "trained", arguments=[given | {"seed": seed + shift} for seed in seeds[:world]], shared=True
-        )
-
-    right = trained(before, [NEVER], {}, kind, 0)
+    rounds = [(before, [NEVER, *fails]), *((world, [fails[-1] + 3]) for world in after[:-1]), (after[-1], [NEVER] * 2)]
     expected = "the samples and the losses of a training without failures"
-    if right.failure:
-        return Finding.failed(right, expected)
-    whole = _steps(right, 0)
-    if told := _about_whole(whole, data):
-        return _wrong(*told, f"{before} ranks, without a failure")
-    runs = [trained(before, fails, {}, kind, 0)]
-    for number, world in enumerate(after):
-        last = number + 1 == len(after)
-        files = {} if runs[-1].failure else runs[-1].results[0][-1]["files"]
-        ends = [NEVER, NEVER] if last else [fails[-1] + 3]
-        runs.append(trained(world, ends, files, kind | {"seed": kind["seed"] + 1}, 10**6))
+    whole: list[Any] = []
+    files: dict[str, bytes] = {}
     done = 0  # updates in the checkpoint
-    worlds = [before, *after]
-    for number, (run, world) in enumerate(zip([right, *runs], [before, *worlds], strict=True)):
+    for number, (world, ends) in enumerate(rounds):
+        names = ["undisturbed" if number == place == 0 else "disturbed" for place in range(len(ends))]
+        given = {
+            "kind": kind | {"seed": kind["seed"] + number}, "files": files,
+            "trainings": [[name, end] for name, end in zip(names, ends, strict=True)], **data,
+        }  # fmt: skip
+        own = [given | {"seed": seed + 10**6 * number} for seed in seeds[:world]]
+        run = testbed.run("trained", arguments=own, shared=True)
         if run.failure:
             return Finding.failed(run, expected)
         if told := _about_writers(run):
             return _wrong(told, "rank 0 alone changes files", f"{world} ranks")
-        if number == 0:
-            ends = [NEVER]
-        else:
-            ends = list(fails) if number == 1 else ([NEVER, NEVER] if number == len(runs) else [fails[-1] + 3])
-        for place, fail in enumerate(ends):
-            stop = min(fail - 1, 15)
-            where = f"{world} ranks, {before} before, " + (
-                "without a failure" if number == 0 else f"training {place + 1} after the checkpoint of update {done}"
-            )
+        for place, (name, end) in enumerate(zip(names, ends, strict=True)):
             steps = _steps(run, place)
-            if [one[0] for one in steps] != list(range(done + 1, stop + 1)):
-                observed = f"updates {_listed([one[0] for one in steps])}"
-                return _wrong(observed, f"updates {_listed(range(done + 1, stop + 1))}", where)
-            for (update, samples, loss), (_, due, right_loss) in zip(steps, whole[done:stop], strict=True):
-                at = f"{where}, update {update}"
-                if samples != due:
-                    return _wrong(f"samples {_listed(samples)}", _listed(due), at)
-                if not np.isclose(loss, right_loss, rtol=CLOSE, atol=CLOSE):
-                    return _wrong(f"loss {loss:.6g}", f"{right_loss:.6g}, as without a failure", at)
+            where = f"{world} ranks, {name}" + (f", after the checkpoint of update {done}" if done else "")
+            if name == "undisturbed":
+                whole = steps
+                if wrong := _about_whole(whole, data):
+                    return _wrong(*wrong, where)
+            stop = min(end - 1, UPDATES)
+            if wrong := _about_steps(steps, whole[done:stop], range(done + 1, stop + 1)):
+                return _wrong(*wrong, where)
+            losses = [[update, loss] for update, _, loss in steps]
             for result in run.results:
                 returned = result[place]["returned"]
-                losses = [[update, loss] for update, _, loss in steps]
-                if fail == NEVER and not _alike(returned, losses):
+                if end == NEVER and not _alike(returned, losses):
                     return _wrong(f"train returns {returned}", losses, where)
-            if number:
-                done = stop // 3 * 3
+            if name == "disturbed":
+                done = stop // EVERY * EVERY
+        files = {name: one for name, one in run.results[0][-1]["files"].items() if not name.startswith("undisturbed")}
+    return None
+
+
+def _about_steps(steps: Sequence[Any], due: Sequence[Any], numbers: range) -> tuple[str, str] | None:
+    """What is observed and expected, if a training makes other updates than one without failures."""
+    made = [one[0] for one in steps]
+    if made != list(numbers):
+        return f"updates {_listed(made) or 'none'}", f"updates {_listed(numbers) or 'none'}"
+    for (update, samples, loss), (_, right_samples, right_loss) in zip(steps, due, strict=True):
+        if samples != right_samples:
+            return f"update {update} has samples {_listed(samples)}", _listed(right_samples)
+        if not np.isclose(loss, right_loss, rtol=CLOSE, atol=CLOSE):
+            return f"update {update} has loss {loss:.6g}", f"{right_loss:.6g}, as without a failure"
     return None
 
 
@@ -508,11 +500,6 @@ def _about_whole(steps: Sequence[tuple[int, list[int], float]], data: dict[str, 
     if [one[1] for one in steps[:3]] == [one[1] for one in steps[6:9]]:
         return "epoch 1 has the order of epoch 0", "another order"
     return None
-
-
-def _drawn(testbed: Testbed, seeds: Sequence[int]) -> Any:
-    """What generators draw after each seed."""
-    return testbed.run("drawn", arguments=[{"seeds": list(seeds)}], student=False, start=False).results[0]
 
 
 def _kind(testbed: Testbed, optimizer: str = "sgd", *, noise: bool = True) -> dict[str, Any]:

@@ -36,6 +36,7 @@ TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 OTHER_PLACE = "/dev/shm"  # another file system than that of temporary files
 WRITE_SECONDS = 1.0  # of virtual time, for each call that changes files
 STEP_SECONDS = 0.010
+MOST_STEPS = 100  # of a training that does not end
 NEEDED = {"save", "load", "snapshot", "restore", "save_together", "resume"}
 Files = dict[str, bytes]
 
@@ -473,23 +474,18 @@ def samples(tasks: ModuleType, *, cases: list[dict[str, int]], seed: int) -> lis
     return found
 
 
-def drawn(_tasks: None, *, seeds: list[int]) -> list[list[float]]:
-    """What the generators draw after each seed."""
-    found = []
+def begun_and_drawn(_tasks: None, *, kinds: list[dict[str, Any]], seeds: list[int]) -> dict[str, Any]:
+    """The parameters of each new training, and what the generators draw after each seed."""
+    drawn = []
     for seed in seeds:
         seed_all(seed)
-        found.append(_next())
-    return found
+        drawn.append(_next())
+    return {"weights": [_weights(begun(None, **kind)) for kind in kinds], "drawn": drawn}
 
 
 def _next() -> list[float]:
     """What the three generators draw next."""
     return [float(DRAWS[0](())), float(DRAWS[1]()), DRAWS[2]()]
-
-
-def weights(_tasks: None, *, kind: dict[str, Any]) -> Tensor:
-    """The parameters of a new training."""
-    return _weights(begun(None, **kind))
 
 
 def _weights(training: Any) -> Tensor:
@@ -509,7 +505,7 @@ def together(
     checkpoint the files that the rank finds when `save_together` has returned, and those that it finds in the end; and
     what its generators draw then.
     """
-    folder = _shared(files, watched=True)
+    folder = _shared(files)
     found = []
     for number, seed in enumerate(seeds):
         training = begun(tasks, **kind)
@@ -528,7 +524,7 @@ def together(
 
 def resumed(tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files) -> dict[str, Any]:
     """What `resume` brings back from these files."""
-    folder = _shared(files, watched=True)
+    folder = _shared(files)
     training = begun(tasks, **kind)
     seed_all(seed)
     there = tasks.resume(training, folder / NAME)
@@ -536,52 +532,50 @@ def resumed(tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files)
     return {"there": there, "counts": counts, "weights": _weights(training), "drawn": _next()}
 
 
-def _shared(files: Files, *, watched: bool) -> Path:
-    """The folder of all ranks, with these files in it."""
+def _shared(files: Files) -> Path:
+    """The folder of all ranks, with these files in it. Each call that changes its files takes a second."""
     folder = (Path.cwd() / "run").resolve()
     if dist.get_rank() == 0:
         folder.mkdir()
         lay_out(files, folder)
     dist.barrier()
-    if watched:
-        watch.look(folder, lambda _name: rank.busy(WRITE_SECONDS, "write"))
+    watch.look(folder, lambda _name: rank.busy(WRITE_SECONDS, "write"))
     return folder
 
 
 def trained(
-    tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files, fails: list[int], inputs: Tensor,
+    tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files, trainings: list[list[Any]], inputs: Tensor,
     targets: Tensor, count: int, batch: int, order: int, updates: int, every: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Trainings, one after the other, that go on from the files of the one before; the first from `files`.
+    """Trainings, one after the other, each with the name of its checkpoint, and the update in whose step all ranks fail.
 
-    fails: for each training the update in whose step all ranks fail; beyond the last update: none fails. seed: of this
-    rank's generators. order: the seed of the orders. Returns for each training the samples and the loss of each step,
-    what `train` has returned, and the files in the end.
+    files: what lies in the folder before. seed: of this rank's generators. order: the seed of the orders. Returns for
+    each training the samples and the loss of each step, what `train` has returned, and the files in the end.
     """
-    folder = _shared(files, watched=True)
+    folder = _shared(files)
     found = []
-    for fail in fails:
+    for name, fail in trainings:
         training = begun(tasks, **kind)
         seed_all(seed)
         steps: list[dict[str, Any]] = []
 
         def step(own: Sequence[int], training: Any = training, steps: list[Any] = steps, fail: int = fail) -> float:
-            if training.update + 1 == fail:
+            if len(steps) >= MOST_STEPS or training.update + 1 == fail:
                 raise FailureError
             loss = _step(training, inputs, targets, [int(one) for one in own])
             steps.append({"update": training.update + 1, "samples": [int(one) for one in own], "loss": loss})
             return loss
 
-        losses: Any = None
+        returned = None
         try:
-            losses = tasks.train(training, step, count, batch, order, updates, folder / NAME, every)
+            losses = tasks.train(training, step, count, batch, order, updates, folder / name, every)
+            returned = [[int(number), float(loss)] for number, loss in losses.items()]
         except FailureError:
-            losses = None
-        dist.barrier()
+            pass
+        dist.barrier()  # until then some rank may still save
         with watch.blind():
             files_then = files_in(folder) if dist.get_rank() == 0 else {}
         dist.barrier()
-        returned = None if losses is None else [[int(number), float(loss)] for number, loss in losses.items()]
         found.append({"steps": steps, "returned": returned, "files": files_then})
     return found
 

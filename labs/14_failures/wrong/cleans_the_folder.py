@@ -1,0 +1,12 @@
+# caught by: whole_after_a_kill, whole_after_a_loss_of_power
+"""Removes what an earlier save may have left, and other checkpoints, too."""
+
+
+_save = save
+
+
+def save(state, path):
+    _save(state, path)
+    for left in path.parent.iterdir():
+        if left.name != path.name:
+            left.unlink()

@@ -1,0 +1,6 @@
+# caught by: whole_after_a_kill, whole_after_a_loss_of_power, snapshot_of_everything
+"""Reads with the safe loader, which knows no numpy arrays."""
+
+
+def load(path):
+    return torch.load(path) if path.is_file() else None
