@@ -51,13 +51,13 @@ def whole_after_a_kill(testbed: Testbed) -> Finding:
     how="file.flush(), os.fsync(file.fileno()), os.replace; then os.open the folder, and os.fsync that, too.",
 )
 def whole_after_a_loss_of_power(testbed: Testbed) -> Finding:
-    """As after a kill; but a file keeps what its last fsync has seen, and names since the last fsync may be lost."""
+    """As after a kill; but contents and names since the last fsync may be lost."""
     return _lost_in_saves(testbed, power=True) or _fine(WHOLE)
 
 
 @check(
     points=3,
-    hint="Which numbers does the next update use that are not parameters? Does your snapshot share memory with anything?",
+    hint="Which numbers does the next update use that are not parameters? Does the snapshot share memory with anything?",
     how="state_dict of model, optimizer and schedule, and three generators' states; copy.deepcopy, in restore as well.",
 )
 def snapshot_of_everything(testbed: Testbed) -> Finding:
@@ -199,10 +199,10 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
 @check(
     points=3,
     hint="Compare the first update after the restart: its samples, its rate, its momentum, each rank's random numbers.",
-    how="resume; then for each of updates_left: step, count update and done, at the end of the epoch begin the next one.",
+    how="resume; for each of updates_left: step, count update and done; at the epoch's end begin the next one.",
 )
 def the_same_losses(testbed: Testbed) -> Finding:
-    """Two failures in one process, then a new process; the checkpoint lies at an epoch's end, or in the middle of one."""
+    """Two failures in one process, then a new process; checkpoints at an epoch's end and in the middle of one."""
     for world, fails, optimizer in ((2, [5, 8], "sgd"), (3, [4, 11], "adam"), (1, [5, 10], "sgd")):
         if lost := _lost_in_training(testbed, world, [world], fails, _kind(testbed, optimizer)):
             return lost
@@ -260,34 +260,34 @@ def _lost_in_saves(testbed: Testbed, *, power: bool) -> Finding | None:
     run = testbed.run("saves", arguments=[given], start=False)
     if run.failure:
         return Finding.failed(run, WHOLE)
-    rights = testbed.run("right_states", arguments=[{"states": [*states, _state(testbed)]}], student=False, start=False)
+    third = _state(testbed)
+    rights = testbed.run("right_states", arguments=[{"states": [*states, third]}], student=False, start=False)
     *saved, beside, again = [_text(one) for one in rights.results[0]]
     series = run.results[0]["series"]
     moments = [(number, one) for number, rows in enumerate(series) for one in [*rows["left"], rows["done"]]]
-    folders = [folder for _, one in moments for folder in (one["powerless"] if power else [one["files"]])]
+    folders = [folder for _, one in moments for folder in _left(one, power=power)]
     before = [rows["before"] for rows in series]
     different: list[Any] = []
     for folder in [*folders, *before]:
         if folder not in different:
             different.append(folder)
-    third = _state(testbed)
-    rights = testbed.run("right_states", arguments=[{"states": [third]}], student=False, start=False)
-    again = _text(rights.results[0][0])
-    loaded = testbed.run("loads", arguments=[{"folders": different, "third": third}], start=False)
+    given = {"folders": different, "contents": run.results[0]["contents"], "third": third}
+    loaded = testbed.run("loads", arguments=[given], start=False)
     if loaded.failure:
         return Finding.failed(loaded, WHOLE)
     found = [{name: _text(value) for name, value in one.items()} for one in loaded.results[0]]
     nothing = _text(f"{type(None).__name__} None")
     for number, one in moments:
-        olds = [found[different.index(before[number])]["state"]]
-        if (number, olds[0]) not in ((0, nothing), (1, saved[0])) and olds[0] not in saved and number < 2:
-            return _wrong(f"load gives {_short(olds[0])} before", "what save has saved", _series(number))
+        old = found[different.index(before[number])]["state"]
+        if old not in ([nothing], saved[:1], saved[:2])[number]:
+            due = ("load gives None", "the state of save 1", "the state of save 1 or 2")[number]
+            return _wrong(_told_state(old, saved, nothing), due, f"before {_series(number)}")
         where = f"{_series(number)}, {'power lost' if power else 'killed'} {one['moment']}"
         if one["error"]:
             return _wrong(one["error"], "save has no error", where)
-        for folder in one["powerless"] if power else [one["files"]]:
+        for folder in _left(one, power=power):
             seen = found[different.index(folder)]
-            good = [saved[number]] if one is series[number]["done"] else [*olds, saved[number]]
+            good = [saved[number]] if one is series[number]["done"] else [old, saved[number]]
             if seen["state"] not in good:
                 return _wrong(_told_state(seen["state"], saved, nothing), _expected(good, nothing), where)
             if seen["beside"] != beside:
@@ -296,6 +296,11 @@ def _lost_in_saves(testbed: Testbed, *, power: bool) -> Finding | None:
                 observed = _told_state(seen["again"], saved, nothing)
                 return _wrong(f"after one more save, {observed}", "the state of this save", where)
     return None
+
+
+def _left(one: dict[str, Any], *, power: bool) -> list[dict[str, int]]:
+    """The files that may be there after one kill. A loss of power takes away what is not safe, or leaves it."""
+    return [one["files"], *(one["powerless"] if power else [])]
 
 
 def _series(number: int) -> str:
@@ -316,10 +321,6 @@ def _expected(good: Sequence[str], nothing: str) -> str:
     if len(good) == 1:
         return "load gives the new state once save has returned"
     return "load gives None or the new state, whole" if good[0] == nothing else f"load gives {WHOLE}"
-
-
-def _short(text: str) -> str:
-    return text[:60]
 
 
 def _text(value: Any) -> str:
@@ -358,7 +359,7 @@ def _about_losses(found: Sequence[float], due: Sequence[float]) -> str:
 def _about_samples(
     updates: Sequence[list[list[int]]], case: dict[str, int], orders: dict[tuple[int, ...], list[set[int]]]
 ) -> tuple[str, str] | None:
-    """What is observed and expected, if ranks take the wrong samples. orders: of whole epochs, so far as they are known.
+    """What is observed and expected, if ranks take the wrong samples. orders: of whole epochs, once they are known.
 
     updates: by rank.
     """

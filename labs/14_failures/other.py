@@ -1,4 +1,4 @@
-"""Lab 14, written differently: two files in turn with their hashes, torch's generator for orders, the exact interval."""
+"""Lab 14, written differently: two files in turn with their hashes, orders by torch, the exact interval."""
 
 import hashlib
 import io
@@ -66,7 +66,7 @@ def snapshot(training):
 
 
 def drawn():
-    return torch.default_generator.get_state(), numpy.random.get_state(), random.getstate()
+    return torch.default_generator.get_state(), numpy.random.get_state(), random.getstate()  # noqa: NPY002
 
 
 def restore(training, state):
@@ -77,7 +77,7 @@ def restore(training, state):
         setattr(training, name, state[name])
     of_torch, of_numpy, of_python = state["drawn"]
     torch.default_generator.set_state(of_torch)
-    numpy.random.set_state(of_numpy)
+    numpy.random.set_state(of_numpy)  # noqa: NPY002
     random.setstate(of_python)
 
 
@@ -95,7 +95,7 @@ def save_together(training, path):
     dist.gather_object(own["drawn"], gathered)
     told = [None]
     if gathered is not None:
-        save(OrderedDict(own, drawn={number: one for number, one in enumerate(gathered)}), path)
+        save(OrderedDict(own, drawn=dict(enumerate(gathered))), path)
         told = ["saved"]
     dist.broadcast_object_list(told)
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from distsim.testbed import rank
 
 NAME = "model.checkpoint"
-CHANGES = {"os.rename", "os.remove", "os.link", "os.symlink", "os.truncate", "os.mkdir", "os.rmdir"}
+CHANGES = {"os.rename", "os.remove", "os.link", "os.symlink", "os.truncate", "os.mkdir", "os.rmdir", "shutil.rmtree"}
 TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 OTHER_PLACE = "/dev/shm"  # another file system than that of temporary files
 WRITE_SECONDS = 1.0  # of virtual time, for each call that changes files
@@ -147,19 +147,38 @@ def saves(
     series = [_killed(tasks, before, states[0], shares), _killed(tasks, first, states[1], shares)]
     torn = [one["files"] for one in series[1]["left"] if one["files"] not in (first, second)]
     series.append(_killed(tasks, torn[len(torn) // 2] if torn else first, states[2], shares))
-    return {"series": series}
+    contents: dict[bytes, int] = {}  # a content that comes often travels once
+
+    def known(files: Files) -> dict[str, int]:
+        return {name: contents.setdefault(content, len(contents)) for name, content in files.items()}
+
+    for rows in series:
+        rows["before"] = known(rows["before"])
+        for one in [*rows["left"], rows["done"]]:
+            one["files"], one["powerless"] = known(one["files"]), [known(files) for files in one["powerless"]]
+    return {
+        "series": series,
+        "contents": [torch.frombuffer(bytearray(one + b"."), dtype=torch.uint8) for one in contents],
+    }
 
 
 def _killed(tasks: ModuleType, before: Files, state: dict[str, Any], shares: list[float]) -> dict[str, Any]:
     """What is left of this save, on top of the files before, for each moment at which it is killed."""
     done = _child(tasks, before, state, "after save has returned")
-    left = []
-    longest = max((len(content) for content in done["files"].values()), default=0)
-    for limit in sorted({0, 1, longest - 1, *(int(share * longest) for share in shares)}):
-        if 0 <= limit < longest:
-            left.append(_child(tasks, before, state, f"at byte {limit} of a file", limit=limit))
+    longest = max((len(one) for name, one in done["files"].items() if one != before.get(name)), default=1)
+    cuts = [{"limit": int(share * longest)} for share in shares] + [{"limit": longest - 1}]
     for number, name in enumerate(done["calls"]):
-        left.append(_child(tasks, before, state, f"before {name}, call {number + 1} on files", call=number))
+        cuts.append({"call": number})
+        if name == "open":
+            cuts += [{"call": number, "limit": limit} for limit in (0, int(shares[0] * longest))]
+    left = []
+    for cut in cuts:
+        moment = f"at byte {cut['limit']} of a file" if "limit" in cut else "before"
+        if "call" in cut:
+            moment += (
+                f"{', after' if 'limit' in cut else ''} call {cut['call'] + 1} on files, {done['calls'][cut['call']]}"
+            )
+        left.append(_child(tasks, before, state, moment, **cut))
     return {"before": before, "left": left, "done": done}
 
 
@@ -169,7 +188,8 @@ def _child(
 ) -> dict[str, Any]:  # fmt: skip
     """Saves in a child, which is killed. Returns the files that are left, and those that a loss of power leaves.
 
-    limit: no file gets more bytes. call: before which call on files the child ends; None: after `save`.
+    call: before which call on files the child is killed; None: after `save`. limit: instead, no file gets more
+    bytes from that call on (None: from the beginning on).
     """
     with _folder() as folder:
         lay_out(before, folder)
@@ -213,10 +233,16 @@ def _save_until_killed(
         while told:
             told = told[os.write(writing, told) :]
 
+    def bound() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
     def before(name: str) -> None:
         nonlocal calls
-        if calls == call:
+        if calls == call and limit is None:
             KILL(os.getpid(), signal.SIGKILL)
+        if calls == call:
+            bound()
         calls += 1
         tell("call", 0, name)
 
@@ -228,9 +254,8 @@ def _save_until_killed(
             tell("content", number, (folder / name).read_bytes())
 
     watch.look(folder, before, synced)
-    if limit is not None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    if limit is not None and call is None:
+        bound()
     try:
         tasks.save(state, folder / NAME)
     except BaseException as error:  # noqa: BLE001 - any error of the student's
@@ -242,19 +267,21 @@ def _records(reading: int) -> Iterator[Any]:
     with os.fdopen(reading, "rb") as stream:
         told = io.BytesIO(stream.read())
     while told.tell() < len(told.getbuffer()):
-        yield pickle.load(told)  # noqa: S301 - of our own child
+        yield pickle.load(told)
 
 
-def loads(tasks: ModuleType, *, folders: list[Files], third: dict[str, Any]) -> list[dict[str, Any]]:
+def loads(
+    tasks: ModuleType, *, folders: list[dict[str, int]], contents: list[Tensor], third: dict[str, Any]
+) -> list[dict[str, Any]]:
     """What `load` gives of the files of each folder, in a process that never had the states; then after one more save.
 
-    third: the state of that save.
+    folders: for each name the place in `contents`, each of which has a byte more. third: the state of that save.
     """
     third = made(third)
     found = []
     for files in folders:
         with _folder() as folder:
-            lay_out(files, folder)
+            lay_out({name: bytes(contents[place].tolist())[:-1] for name, place in files.items()}, folder)
             one = {"state": _given(lambda folder=folder: told(tasks.load(folder / NAME)))}
             one["beside"] = _given(lambda folder=folder: told(tasks.load(folder / "other.checkpoint")))
             one["again"] = _given(lambda folder=folder: _saved_again(tasks, third, folder / NAME))
@@ -292,7 +319,10 @@ def told(state: Any) -> Any:
     if isinstance(state, np.ndarray):
         return ["ndarray", str(state.dtype), list(state.shape), torch.from_numpy(state.astype("float64").ravel())]
     if isinstance(state, dict):
-        return ["dict", *([told(key), told(value)] for key, value in sorted(state.items(), key=lambda one: str(one[0])))]
+        return [
+            "dict",
+            *([told(key), told(value)] for key, value in sorted(state.items(), key=lambda one: str(one[0]))),
+        ]
     if isinstance(state, list | tuple):
         return [type(state).__name__, *(told(one) for one in state)]
     return f"{type(state).__name__} {state!r}"[:1000]
@@ -547,7 +577,7 @@ def trained(
     tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files, trainings: list[list[Any]], inputs: Tensor,
     targets: Tensor, count: int, batch: int, order: int, updates: int, every: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Trainings, one after the other, each with the name of its checkpoint, and the update in whose step all ranks fail.
+    """Trainings, one after the other; each has the name of its checkpoint, and the update in whose step all ranks fail.
 
     files: what lies in the folder before. seed: of this rank's generators. order: the seed of the orders. Returns for
     each training the samples and the loss of each step, what `train` has returned, and the files in the end.
@@ -638,9 +668,7 @@ def real(
             training = begun(tasks, **kind)
             tasks.resume(training, path)
             worked = 0.0
-            fails = _agreed(time.perf_counter() - start) + drawn_times.exponential(
-                mean_seconds / dist.get_world_size()
-            )
+            fails = _agreed(time.perf_counter() - start) + drawn_times.exponential(mean_seconds / dist.get_world_size())
             continue
         time.sleep(STEP_SECONDS)
         _step(training, inputs, targets, own)

@@ -47,10 +47,10 @@ def save(state: dict[str, Any], path: Path) -> None:
     `load` gives the new state. Files that a killed `save` has left do no harm: the next `save` works, and only a state
     that was saved whole is loaded.
 
-    All that also holds if the machine loses power. Then a file has the content that it had at its last `os.fsync` (none
-    if there was no `os.fsync`); what is still in Python's buffers is not part of that content. The names in the folder
-    (of new, renamed and removed files) become safe by `os.fsync` of the folder. Without that, all changes of names since
-    the last one may be lost together, or none of them.
+    All that also holds if the machine loses power. Then a file may have the content that it had at its last `os.fsync`
+    (none if there was no `os.fsync`) in place of what was written later. What is still in Python's buffers is not part
+    of that content. The names in the folder (of new, renamed and removed files) become safe by `os.fsync` of the
+    folder. Changes of names since then may be lost, all together, or none of them.
 
     Other checkpoints lie in the same folder, and they stay as they are. So the name of each file that you write begins
     with the name of `path`. All your files lie in this folder: it may be on another file system than the folder for
@@ -91,15 +91,15 @@ def snapshot(training: Training) -> dict[str, Any]:
     nothing. It is a copy: when the training goes on, the snapshot stays as it is.
     """
     # write
-    return copy.deepcopy(
-        {
-            "model": training.model.state_dict(),
-            "optimizer": training.optimizer.state_dict(),
-            "schedule": training.schedule.state_dict(),
-            "counts": (training.update, training.epoch, training.done),
-            "generators": {"torch": torch.get_rng_state(), "numpy": np.random.get_state(), "python": random.getstate()},
-        }
-    )
+    generators = {
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state(),  # noqa: NPY002 - the generator that models and libraries share
+        "python": random.getstate(),
+    }
+    parts = {"model": training.model, "optimizer": training.optimizer, "schedule": training.schedule}
+    state = {name: part.state_dict() for name, part in parts.items()}
+    counts = (training.update, training.epoch, training.done)
+    return copy.deepcopy({**state, "counts": counts, "generators": generators})
     # end
 
 
@@ -117,7 +117,7 @@ def restore(training: Training, state: dict[str, Any]) -> None:
     training.schedule.load_state_dict(state["schedule"])
     training.update, training.epoch, training.done = state["counts"]
     torch.set_rng_state(state["generators"]["torch"])
-    np.random.set_state(state["generators"]["numpy"])
+    np.random.set_state(state["generators"]["numpy"])  # noqa: NPY002
     random.setstate(state["generators"]["python"])
     # end
 
@@ -131,8 +131,8 @@ def updates_left(count: int, batch: int, seed: int, epoch: int, done: int) -> li
     samples that are left. done: so many samples of the order have been used, `count` at most. They do not come again.
 
     Within an update, any two ranks have equally many samples, or one has one more than the other. Which rank takes
-    which is free. A rank without a sample has an empty list there. The global generators (torch's, numpy's and Python's)
-    stay as they are, and nothing goes over the network.
+    which is free. A rank without a sample has an empty list there. The global generators (torch's, numpy's and
+    Python's) stay as they are, and nothing goes over the network.
     """
     # write
     order = np.random.default_rng([seed, epoch]).permutation(count).tolist()
@@ -150,7 +150,7 @@ def save_together(training: Training, path: Path) -> None:
     """
     # write
     own = snapshot(training)
-    everybodys = [None] * dist.get_world_size()
+    everybodys: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(everybodys, own.pop("generators"))
     if dist.get_rank() == 0:
         save({**own, "everybodys": everybodys}, path)
@@ -170,10 +170,8 @@ def resume(training: Training, path: Path) -> bool:
     if state is None:
         return False
     everybodys = state.pop("everybodys")
-    if dist.get_rank() < len(everybodys):
-        generators = everybodys[dist.get_rank()]
-    else:
-        generators = snapshot(training)["generators"]
+    known = dist.get_rank() < len(everybodys)
+    generators = everybodys[dist.get_rank()] if known else snapshot(training)["generators"]
     restore(training, {**state, "generators": generators})
     return True
     # end

@@ -47,10 +47,10 @@ def save(state: dict[str, Any], path: Path) -> None:
     `load` gives the new state. Files that a killed `save` has left do no harm: the next `save` works, and only a state
     that was saved whole is loaded.
 
-    All that also holds if the machine loses power. Then a file has the content that it had at its last `os.fsync` (none
-    if there was no `os.fsync`); what is still in Python's buffers is not part of that content. The names in the folder
-    (of new, renamed and removed files) become safe by `os.fsync` of the folder. Without that, all changes of names since
-    the last one may be lost together, or none of them.
+    All that also holds if the machine loses power. Then a file may have the content that it had at its last `os.fsync`
+    (none if there was no `os.fsync`) in place of what was written later. What is still in Python's buffers is not part
+    of that content. The names in the folder (of new, renamed and removed files) become safe by `os.fsync` of the
+    folder. Changes of names since then may be lost, all together, or none of them.
 
     Other checkpoints lie in the same folder, and they stay as they are. So the name of each file that you write begins
     with the name of `path`. All your files lie in this folder: it may be on another file system than the folder for
@@ -107,8 +107,8 @@ def updates_left(count: int, batch: int, seed: int, epoch: int, done: int) -> li
     samples that are left. done: so many samples of the order have been used, `count` at most. They do not come again.
 
     Within an update, any two ranks have equally many samples, or one has one more than the other. Which rank takes
-    which is free. A rank without a sample has an empty list there. The global generators (torch's, numpy's and Python's)
-    stay as they are, and nothing goes over the network.
+    which is free. A rank without a sample has an empty list there. The global generators (torch's, numpy's and
+    Python's) stay as they are, and nothing goes over the network.
     """
     raise NotImplementedError(
         "write updates_left: Returns this rank's samples in the updates that are left of an epoch: for each update a "

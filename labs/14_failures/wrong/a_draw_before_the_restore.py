@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything, one_writes_for_all, the_same_losses
 """Restores the generators first, and then builds something that draws."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything
 """Puts a new model into the training; the optimizer trains the old one."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

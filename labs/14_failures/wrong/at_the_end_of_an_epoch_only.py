@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything, one_writes_for_all, the_same_losses, another_number_of_ranks
 """Goes on with the first sample of the epoch, as if checkpoints came between epochs."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

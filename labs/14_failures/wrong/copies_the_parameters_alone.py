@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything
 """Momentum is still that of the training, which goes on."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

@@ -16,5 +16,5 @@ def save(state, path):
 def load(path):
     try:
         return torch.load(path, weights_only=False)
-    except Exception:
+    except (OSError, EOFError, RuntimeError):
         return None

@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything, one_writes_for_all, the_same_losses
 """Forgets the generator that the transforms of images draw from."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything, the_same_losses, another_number_of_ranks
 """The optimizer begins anew. With plain SGD nobody would notice."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything, the_same_losses, another_number_of_ranks
 """Takes the optimizer's momentum and leaves the rates as they are."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything
 """Running means are no parameters. In training nobody notices."""
 
-
 _snapshot, _restore = snapshot, restore
 
 

@@ -1,7 +1,6 @@
 # caught by: one_writes_for_all, the_same_losses, another_number_of_ranks
 """The other ranks keep the parameters that they began with."""
 
-
 _resume = resume
 
 

@@ -3,11 +3,13 @@
 
 
 def save(state, path):
-    import pickle
+    import io
 
+    content = io.BytesIO()
+    torch.save(state, content)
     new = path.with_name(path.name + ".new")
     with new.open("wb", buffering=2**20) as file:
-        pickle.dump(state, file)
+        file.write(content.getvalue())
         os.fsync(file.fileno())
         os.replace(new, path)
 

@@ -1,7 +1,6 @@
 # caught by: one_writes_for_all, the_same_losses, another_number_of_ranks
 """A second failure before the next checkpoint loses everything."""
 
-
 _resume = resume
 
 

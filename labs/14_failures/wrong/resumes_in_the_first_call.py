@@ -1,7 +1,6 @@
 # caught by: the_same_losses, another_number_of_ranks
 """Looks for a checkpoint once in the life of a process."""
 
-
 _seen = []
 
 

@@ -1,7 +1,6 @@
 # caught by: snapshot_of_everything, one_writes_for_all, the_same_losses
 """A seed gives the numbers from the beginning, not those that come next."""
 
-
 _snapshot, _restore = snapshot, restore
 
 
