@@ -7,6 +7,7 @@ and from there to another rank, which loads them.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import pickle
@@ -143,7 +144,11 @@ def saves(
         first = files_in(folder)
         tasks.save(states[1], folder / NAME)
         second = files_in(folder)
+        tasks.load(folder / NAME)
+        open_before = _open_files()
         tasks.save(states[2], folder / NAME)
+        tasks.load(folder / NAME)
+        left_open = _open_files() - open_before
     series = [_killed(tasks, before, states[0], shares), _killed(tasks, first, states[1], shares)]
     torn = [one["files"] for one in series[1]["left"] if one["files"] not in (first, second)]
     series.append(_killed(tasks, torn[len(torn) // 2] if torn else first, states[2], shares))
@@ -157,9 +162,15 @@ def saves(
         for one in [*rows["left"], rows["done"]]:
             one["files"], one["powerless"] = known(one["files"]), [known(files) for files in one["powerless"]]
     return {
+        "left_open": left_open,
         "series": series,
         "contents": [torch.frombuffer(bytearray(one + b"."), dtype=torch.uint8) for one in contents],
     }
+
+
+def _open_files() -> int:
+    gc.collect()
+    return len(os.listdir("/dev/fd"))
 
 
 def _killed(tasks: ModuleType, before: Files, state: dict[str, Any], shares: list[float]) -> dict[str, Any]:
@@ -396,7 +407,7 @@ def begun(
         schedule: Any = torch.optim.lr_scheduler.ExponentialLR(made_optimizer, 0.8)
     else:
         made_optimizer = torch.optim.SGD(groups, momentum=0.9, nesterov=True)
-        schedule = torch.optim.lr_scheduler.StepLR(made_optimizer, 3, 0.5)
+        schedule = torch.optim.lr_scheduler.StepLR(made_optimizer, 5, 0.5)
     return (Plain if tasks is None else tasks.Training)(model, made_optimizer, schedule)
 
 
@@ -584,6 +595,7 @@ def trained(
     """
     folder = _shared(files)
     found = []
+    orders = [tasks.updates_left(count, batch, order, epoch, 0) for epoch in range(1 + updates * batch // count)]
     for name, fail in trainings:
         training = begun(tasks, **kind)
         seed_all(seed)
@@ -606,7 +618,7 @@ def trained(
         with watch.blind():
             files_then = files_in(folder) if dist.get_rank() == 0 else {}
         dist.barrier()
-        found.append({"steps": steps, "returned": returned, "files": files_then})
+        found.append({"steps": steps, "returned": returned, "files": files_then, "orders": orders})
     return found
 
 

@@ -40,7 +40,7 @@ def save(state: dict[str, Any], path: Path) -> None:
     """Saves the state at `path`, so that `load` always gives a whole state: the one before, or the new one.
 
     state: tensors, numpy arrays, numbers, texts and None, in dicts, lists and tuples. It stays as it is. The folder of
-    `path` exists. Calls of `save` do not overlap.
+    `path` exists. Calls of `save` do not overlap. There may be thousands of them, so each closes what it opens.
 
     A process may be killed (SIGKILL) at any moment of `save`, also in the middle of a write. Afterwards, `load(path)`
     in a new process gives what the last complete `save` has saved, or the new state, whole. Once `save` has returned,

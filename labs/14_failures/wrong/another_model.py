@@ -1,4 +1,4 @@
-# caught by: snapshot_of_everything
+# caught by: snapshot_of_everything, the_same_losses, another_number_of_ranks
 """Puts a new model into the training; the optimizer trains the old one."""
 
 _snapshot, _restore = snapshot, restore

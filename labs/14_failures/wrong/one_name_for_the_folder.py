@@ -1,4 +1,4 @@
-# caught by: whole_after_a_kill, whole_after_a_loss_of_power
+# caught by: whole_after_a_kill, whole_after_a_loss_of_power, the_same_losses, another_number_of_ranks
 """Each folder has one checkpoint, it thinks: two runs in one folder take each other's."""
 
 

@@ -1,4 +1,4 @@
-# caught by: snapshot_of_everything, one_writes_for_all, the_same_losses
+# caught by: snapshot_of_everything, one_writes_for_all
 """What is restored is right, but the training that goes on draws other numbers."""
 
 _snapshot, _restore = snapshot, restore
