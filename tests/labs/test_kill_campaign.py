@@ -14,9 +14,9 @@ LAB = Path(__file__).parents[2] / "labs" / "14_failures"
 KILLS = 200
 MORE_KILLS = 20  # of the reduced campaign
 CHECK = "whole_after_a_kill"
-WRONG = [
-    path.stem for path in sorted((LAB / "wrong").glob("*.py")) if CHECK in path.read_text("utf-8").partition("\n")[0]
-]
+LOSES_NOTHING = {"leaves_the_folder_open"}  # until no descriptor is left
+CAUGHT = [path for path in sorted((LAB / "wrong").glob("*.py")) if CHECK in path.read_text("utf-8").partition("\n")[0]]
+WRONG = [path.stem for path in CAUGHT if path.stem not in LOSES_NOTHING]
 MOST_KILLS = 10 * KILLS  # a moment that is rare may take more kills
 
 

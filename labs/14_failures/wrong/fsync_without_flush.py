@@ -8,7 +8,7 @@ def save(state, path):
     content = io.BytesIO()
     torch.save(state, content)
     new = path.with_name(path.name + ".new")
-    with new.open("wb", buffering=2**20) as file:
+    with new.open("wb", buffering=2**24) as file:
         file.write(content.getvalue())
         os.fsync(file.fileno())
     os.replace(new, path)
