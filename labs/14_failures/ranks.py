@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -649,7 +650,7 @@ def intervals(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[float]:
 
 
 def real(
-    tasks: ModuleType, *, seconds: float = 20.0, mean_seconds: float = 4.0, interval: float = 1.0,
+    tasks: ModuleType, *, run_seconds: float = 20.0, mean_seconds: float = 4.0, interval: float = 1.0,
     write_seconds: float = 0.1, restart_seconds: float = 0.1, seed: int = 0, unwritten: Sequence[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """A training for real, with failures at random moments; both ranks then go back to the last checkpoint.
@@ -659,8 +660,6 @@ def real(
     """
     if NEEDED & set(unwritten):
         return {}
-    import time
-
     folder = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(folder)
     path = Path(str(folder[0])) / NAME
@@ -673,7 +672,7 @@ def real(
     fails = drawn_times.exponential(mean_seconds / dist.get_world_size())
     start, worked, useful, failures = time.perf_counter(), 0.0, 0.0, 0
     saves_took = []
-    while (now := _agreed(time.perf_counter() - start)) < seconds:
+    while (now := _agreed(time.perf_counter() - start)) < run_seconds:
         if now > fails:
             failures += 1
             time.sleep(restart_seconds)
