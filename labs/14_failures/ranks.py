@@ -577,7 +577,7 @@ def resumed(tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files)
 def _shared(files: Files) -> Path:
     """The folder of all ranks, with these files in it. Each call that changes its files takes a second."""
     folder = (Path.cwd() / "run").resolve()
-    if dist.get_rank() == 0:
+    if not dist.get_rank():
         folder.mkdir()
         lay_out(files, folder)
     dist.barrier()
@@ -633,15 +633,17 @@ def _step(training: Any, inputs: Tensor, targets: Tensor, own: list[int]) -> flo
         total.backward()
     parameters = list(model.parameters())
     gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
-    flat = torch.cat([*(one.flatten() for one in gradients), total.detach().reshape(1), total.new_full((1,), len(own))])
+    joined = torch.cat(
+        [*(one.flatten() for one in gradients), total.detach().reshape(1), total.new_full((1,), len(own))]
+    )
     rank.busy(STEP_SECONDS)
-    dist.all_reduce(flat)
-    flat /= flat[-1].clone()
-    for parameter, part in zip(parameters, flat[:-2].split([one.numel() for one in parameters]), strict=True):
-        parameter.grad = part.view_as(parameter)
+    dist.all_reduce(joined)
+    joined /= joined[-1].clone()
+    for parameter, part in zip(parameters, joined[:-2].split([one.numel() for one in parameters]), strict=True):
+        parameter.grad = part.reshape(parameter.shape)
     training.optimizer.step()
     training.schedule.step()
-    return float(flat[-2])
+    return float(joined[-2])
 
 
 def intervals(tasks: ModuleType, *, cases: list[dict[str, Any]]) -> list[float]:
@@ -683,7 +685,7 @@ def real(
             continue
         time.sleep(STEP_SECONDS)
         _step(training, inputs, targets, own)
-        training.update += 1
+        training.update = training.update + 1
         worked += _agreed(time.perf_counter() - start) - now
         if worked >= interval:
             before = time.perf_counter()
@@ -694,7 +696,7 @@ def real(
                 useful += worked
             worked = 0.0
     dist.barrier()
-    if dist.get_rank() == 0:
+    if not dist.get_rank():
         shutil.rmtree(path.parent, ignore_errors=True)
     return {"useful": useful / now, "failures": failures, "save_seconds": saves_took}
 
