@@ -96,7 +96,7 @@ def snapshot(training: Training) -> dict[str, Any]:
         "numpy": np.random.get_state(),  # noqa: NPY002 - the generator that models and libraries share
         "python": random.getstate(),
     }
-    parts = {"model": training.model, "optimizer": training.optimizer, "schedule": training.schedule}
+    parts: dict[str, Any] = {"model": training.model, "optimizer": training.optimizer, "schedule": training.schedule}
     state = {name: part.state_dict() for name, part in parts.items()}
     counts = (training.update, training.epoch, training.done)
     return copy.deepcopy({**state, "counts": counts, "generators": generators})

@@ -107,7 +107,8 @@ def main(lab: str, wrong: str, most_kills: str, most_lost: str, seed: str) -> No
     torch.set_num_threads(1)
     tasks, draws = tasks_of(Path(lab), wrong), random.Random(int(seed))
     place = PLACE if os.access(PLACE, os.W_OK) else None
-    kills, lost, save_seconds = 0, [], 0.01
+    kills, save_seconds = 0, 0.01
+    lost: list[str] = []
     while kills < int(most_kills) and len(lost) < int(most_lost):
         folder = Path(tempfile.mkdtemp(dir=place))
         try:
