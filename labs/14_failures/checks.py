@@ -30,6 +30,7 @@ WIDTH = 5  # of the networks
 CLOSE = 1e-9  # losses are float64; a state that is missing changes far more
 NEVER = 10**6  # an update that no training reaches
 EVERY = 3  # updates between two checkpoints of the trainings with failures
+AGAIN = 7  # between the seeds of two checkpoints, as in ranks.py
 STOP, END = 4, 8  # of the trainings with a snapshot
 WITHIN = 0.01  # of the best useful share
 WHOLE = "the state of the last complete save, or the new one, whole"
@@ -158,7 +159,7 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
     others = {world: kinds[world] | {"seed": kinds[world]["seed"] + 1} for world in worlds}
     seeds = {world: [[_whole(testbed, 0, 10**6) for _ in range(2)] for _ in range(world)] for world in worlds}
     fresh = [_whole(testbed, 0, 10**6) for _ in worlds]  # of the ranks that resume
-    flat = [*fresh, *(seed for own in seeds.values() for one in own for seed in one)]
+    flat = [*fresh, *(seed + AGAIN for seed in fresh), *(seed for own in seeds.values() for one in own for seed in one)]
     given = {"kinds": [*kinds.values(), *others.values()], "seeds": flat}
     right = testbed.run("begun_and_drawn", arguments=[given], student=False, start=False).results[0]
     draws = dict(zip(flat, right["drawn"], strict=True))
@@ -191,7 +192,8 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
             return Finding.failed(run, expected)
         there = [bool(before), [counts[0] + 1, *counts[1:]] if before else [0, 0, 0]]
         weights = right["weights"][place if before else len(worlds) + place]
-        if told := _about_resume(run, there, weights, [draws[seed] for seed in own]):
+        again = [draws[seed + AGAIN] for seed in fresh]
+        if told := _about_resume(run, there, weights, [draws[seed] for seed in own], again):
             return _wrong(told, expected, f"{now} ranks, {f'saved by {before}' if before else 'nothing was saved'}")
     return _fine("one checkpoint, of all ranks")
 
@@ -397,7 +399,7 @@ def _about_writers(run: Run) -> str:
     return "" if writers in ([], [0]) else f"ranks {_listed(writers)} change files"
 
 
-def _about_resume(run: Run, there: list[Any], weights: Any, draws: Sequence[Any]) -> str:
+def _about_resume(run: Run, there: list[Any], weights: Any, draws: Sequence[Any], again: Sequence[Any]) -> str:
     """What is observed, if `resume` does not do what it should. there: what it returns, and the counts afterwards."""
     if any(busy.kind == "write" for busy in run.log.busy):
         return "resume changes files"
@@ -409,6 +411,8 @@ def _about_resume(run: Run, there: list[Any], weights: Any, draws: Sequence[Any]
             return f"rank {rank} has other parameters"
         if not np.allclose(result["drawn"], due):
             return f"the generators of rank {rank} draw other numbers"
+        if not np.allclose(result["drawn_again"], again[rank]):
+            return f"after one more save_together and resume, the generators of rank {rank} draw other numbers"
     return ""
 
 

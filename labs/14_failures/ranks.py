@@ -38,6 +38,7 @@ TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 OTHER_PLACE = "/dev/shm"  # another file system than that of temporary files
 WRITE_SECONDS = 1.0  # of virtual time, for each call that changes files
 STEP_SECONDS = 0.010
+AGAIN = 7  # between the seeds of two checkpoints
 MOST_STEPS = 100  # of a training that does not end
 NEEDED = {"save", "load", "snapshot", "restore", "save_together", "resume"}
 Files = dict[str, bytes]
@@ -571,7 +572,13 @@ def resumed(tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files)
     seed_all(seed)
     there = tasks.resume(training, folder / NAME)
     counts = [training.update, training.epoch, training.done]
-    return {"there": there, "counts": counts, "weights": _weights(training), "drawn": _next()}
+    found = {"there": there, "counts": counts, "weights": _weights(training), "drawn": _next()}
+    again = folder.parent / NAME  # what is saved now knows each of these ranks
+    seed_all(seed + AGAIN)
+    tasks.save_together(training, again)
+    seed_all(seed)
+    tasks.resume(training, again)
+    return found | {"drawn_again": _next()}
 
 
 def _shared(files: Files) -> Path:
