@@ -575,9 +575,10 @@ def resumed(tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files)
     found = {"there": there, "counts": counts, "weights": _weights(training), "drawn": _next()}
     again = folder.parent / NAME  # what is saved now knows each of these ranks
     seed_all(seed + AGAIN)
-    tasks.save_together(training, again)
-    seed_all(seed)
-    tasks.resume(training, again)
+    with watch.blind():
+        tasks.save_together(training, again)
+        seed_all(seed)
+        tasks.resume(training, again)
     return found | {"drawn_again": _next()}
 
 
