@@ -8,7 +8,7 @@ from distsim.search.job import search_seconds
 from distsim.search.sources import Halving, Queue
 from distsim.theory.search import best_of, least_search_seconds, trials_against_data_parallel
 
-TRIALS, WORKERS, SPEED_UP = 10, 4, 3.0
+TRIALS, WORKERS, SPEED_UP = 11, 4, 3.0
 GROUPED, ALL_WORKERS, SPEED_UPS = 5, 8, {1: 1.0, 2: 1.8, 4: 3.4, 8: 5.0}  # speed-up by workers of a trial
 HOURS = (6.0, 5.0, 4.0, 3.0, 2.0)
 HALVED, RUNGS = 27, (1, 3, 9)
@@ -38,16 +38,16 @@ BEST_GROUP = min(SPEED_UPS, key=time_in_groups)
 
 @exercise(
     points=1,
-    hint="In how many turns do four workers do ten trials? How many trials would one worker do in the other time?",
-    because="In the last turn two workers are idle. With twelve trials the ratio would be 4 / 3.",
+    hint="In how many turns do four workers do eleven trials? How many trials would one worker do in the other time?",
+    because="In the last turn one worker is idle. With twelve trials the ratio would be 4 / 3.",
 )
-def ratio_of_ten(answer: object) -> Judged:
+def ratio_of_eleven(answer: object) -> Judged:
     """One after the other over four at a time."""
     return number(
         answer,
         right=trials_against_data_parallel(TRIALS, WORKERS, SPEED_UP),
         wrong={
-            WORKERS / SPEED_UP: "Ten trials are no whole number of turns: the last turn is not full.",
+            WORKERS / SPEED_UP: "Eleven trials are no whole number of turns: the last turn is not full.",
             1 / trials_against_data_parallel(TRIALS, WORKERS, SPEED_UP): "That is the other ratio.",
             TRIALS / SPEED_UP: "That is the time of one way, in trials. Divide it by the turns of the other.",
             TRIALS / WORKERS / SPEED_UP: "A worker cannot take half a trial.",

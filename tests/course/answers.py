@@ -773,13 +773,13 @@ ANSWERS: dict[str, dict[str, Answers]] = {
         ),
     },
     "10_many_models": {
-        "ratio_of_ten": Answers(
-            right=[1.11, 10 / 9],
+        "ratio_of_eleven": Answers(
+            right=[1.222, 11 / 9],
             wrong=[
                 (1.333, "the last turn is not full"),
-                (0.9, "the other ratio"),
-                (3.33, "time of one way"),
-                (0.833, "half a trial"),
+                (0.818, "the other ratio"),
+                (3.667, "time of one way"),
+                (0.9167, "half a trial"),
                 (2.0, "In how many turns"),
             ],
         ),
