@@ -115,14 +115,15 @@ def test_goodput_at_three_intervals_is_what_the_simulator_predicts(whole: Callab
         for every in ("200 ms", "600 ms", "1600 ms")
     ]
     predicted = [simulate(scenario) for scenario in scenarios]
-    measured = measure_all(scenarios)
-    assert sum(len(of_worker(trace, 0, SpanKind.LOST)) for trace in predicted) >= 20
+    for _ in range(2):  # a restart that takes longer than the scenario says moves later failures to other work
+        measured = measure_all(scenarios)
+        if max(max(trace.metadata["restarts_took_seconds"]) for trace in measured) <= 2.0:
+            break
+    assert sum(len(of_worker(trace, 0, SpanKind.LOST)) for trace in measured) >= 20
     shares = [[goodput(trace) for trace in traces] for traces in (predicted, measured)]
     assert shares[0][1] == max(shares[0])
-    for ours, theirs, trace in zip(*shares, measured, strict=True):
-        assert ours is not None
-        late = max(trace.metadata["restarts_took_seconds"]) > 2.0  # a busy machine: then other failures hit other work
-        assert theirs == pytest.approx(ours, rel=0.4 if late else whole(0.3, 0.1))
+    for ours, theirs in zip(*shares, strict=True):
+        assert theirs == pytest.approx(ours, rel=whole(0.3, 0.1))
 
 
 @pytest.mark.real
