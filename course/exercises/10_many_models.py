@@ -46,6 +46,7 @@ def ratio_of_eleven(answer: object) -> Judged:
     return number(
         answer,
         right=trials_against_data_parallel(TRIALS, WORKERS, SPEED_UP),
+        relative=0.005,
         wrong={
             WORKERS / SPEED_UP: "Eleven trials are no whole number of turns: the last turn is not full.",
             1 / trials_against_data_parallel(TRIALS, WORKERS, SPEED_UP): "That is the other ratio.",

@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 from distsim.errors import InputError
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import FONT_SIZE, INK, RUNS, SMALL, Look, chunk_colours, marker, template
-from distsim.figures.wording import counted, enumerated, time_unit
+from distsim.figures.wording import above_or_below, counted, enumerated, time_unit
 from distsim.search.job import Placed, search_seconds
 from distsim.units import show
 
@@ -102,11 +102,13 @@ def _bars(placed: Sequence[Placed], look: Look, scale: float, unit: str, least: 
 
 def _summary(searches: Mapping[str, Sequence[Placed]], lanes: Mapping[str, int], ends: Mapping[str, float]) -> str:
     told = []
+    first = next(iter(searches))
     for name, placed in searches.items():
         busy = 100 * sum(one.seconds for one in placed) / (lanes[name] * ends[name])
+        beside = f" ({above_or_below(ends[name], ends[first])} “{first}”)" if name != first else ""
         told.append(
-            f"{name}: {counted(len(placed), 'job')} end after {show(ends[name], 'second')}, and workers train for "
-            f"{busy:.0f} % of the time"
+            f"{name}: {counted(len(placed), 'job')} end after {show(ends[name], 'second')}{beside}, and workers train "
+            f"for {busy:.0f} % of the time"
         )
     return "; ".join(told) + "."
 

@@ -48,6 +48,8 @@ def test_each_job_is_a_bar_of_its_worker_and_a_row() -> None:
 
 def test_searches_share_an_axis_of_time_a_legend_and_looks() -> None:
     shown = trials({"all": placed(3), "halving": placed(2, Halving(SETTINGS, 1, 2, factor=2))}, by="batch")
+    assert "; halving: 6 jobs end after 20 s (0 % off “all”), and" in shown.summary
+    assert "(33 % above “two”)" in trials({"two": placed(2), "one": placed(1)}, by="batch").summary
     assert [note.text for note in shown.figure.layout.annotations] == ["all", "halving"]
     looks = {(bar.name, bar.marker.color, bar.marker.pattern.shape) for bar in shown.figure.data}
     assert len(looks) == len({name for name, *_ in looks}) == 4
