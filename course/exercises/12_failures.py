@@ -78,7 +78,10 @@ def young_minutes(answer: object) -> Judged:
         unit="min",
         wrong={
             young_interval_seconds(SAVE, SOMETIMES) / MINUTE: "All the workers fail, not one alone.",
-            YOUNG_MINUTES / math.sqrt(2): "A failure loses half an interval on average, which puts a 2 below the root.",
+            YOUNG_MINUTES
+            / math.sqrt(
+                2
+            ): "A failure loses half an interval on average: the root is of twice save times time between failures.",
             YOUNG_MINUTES * MINUTE: "That is in seconds.",
             YOUNG_MINUTES * math.sqrt(MINUTE): "The save takes half a minute, not 30 minutes.",
             BETWEEN / MINUTE: "That is the time between two failures.",
@@ -157,14 +160,14 @@ def first_order_error_pct(scenario: Scenario) -> float:
 def nearer(error: float, _: Changes) -> str:
     """The feedback where the formula is still good."""
     if abs(error) < 5.0:
-        return "The formula is still right: failures are rare, and a restart is short beside the time between them."
+        return "The formula is still right: saves and restarts are short and failures are rare, or errors cancel."
     return "This is the right direction. Make the change stronger."
 
 
 @exercise(
     points=3,
     hint="What does the formula leave out, and what does it suppose of the time between failures?",
-    because="It has no restart, and it supposes that an interval seldom has a failure, and never two.",
+    because="It has no restart, divides a save by the work alone, and supposes that an interval seldom has a failure.",
 )
 def first_order_fails(answer: object) -> Judged:
     """A run of which the first-order formula is far off."""

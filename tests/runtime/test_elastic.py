@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.alone, pytest.mark.more, pytest.mark.iproute2]
-DYING = Path(__file__).parent / "ranks" / "dying_machine.py"
+ROOT = Path(__file__).parents[2]
 NO_RIGHT = 77
 PATIENCE_SECONDS = 180
 STEPS, SAVED, BATCH = 40, 5, 32
@@ -23,8 +23,8 @@ MOST_SECONDS_WITHOUT_A_STEP = 60.0
 @pytest.mark.parametrize("how", [pytest.param("killed", marks=pytest.mark.thorough), "cut"])
 def test_the_machine_that_is_left_goes_on_alone(tmp_path: Path, how: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(DYING), str(tmp_path), how],
-        capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
+        [sys.executable, "-m", "tests.runtime.ranks.dying_machine", str(tmp_path), how],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     if done.returncode == NO_RIGHT:
         pytest.skip(done.stdout.strip())

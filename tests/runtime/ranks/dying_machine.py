@@ -1,6 +1,6 @@
 """Two machines in one, as in pair.py, under one rendezvous. The second machine dies in the middle of the run.
 
-    python dying_machine.py FOLDER (killed|cut)
+    python -m tests.runtime.ranks.dying_machine FOLDER (killed|cut)
 
 killed: its processes end, and its kernel closes their connections. cut: its network goes first, so that the first
 machine hears nothing more. It prints a line of JSON, or ends with 77 and the reason where it may make no namespaces.
@@ -18,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from pair import ADDRESSES, NO_RIGHT, joined
 
 from distsim.errors import InputError
 from distsim.runtime.emulation import namespaces
 from distsim.runtime.emulation.iproute import Iproute
+from tests.runtime.ranks.pair import ADDRESSES, NO_RIGHT, joined
 
 PORT = 29500
 DIES_AFTER = 12  # steps
