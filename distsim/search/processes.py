@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
@@ -17,6 +18,7 @@ from distsim.search.job import Job, Placed, Source
 from distsim.theory.arguments import at_least
 
 Train = Callable[[Job], float]
+Timed = tuple[tuple[str, int], float, float, float]  # host and process, start, end, loss
 START_SECONDS = 120.0  # until all processes have imported torch, on a busy machine
 
 
@@ -27,7 +29,7 @@ def processes(workers: int, train: Train, warm_up: Job | None = None) -> Iterato
     warm_up: a short job that each process does first, so that no trial waits for what is loaded at its first use.
 
     Each starts as a new Python, so `train` must be a function that it can import: of a file, not of a notebook's cell.
-    All of them end with the context, also where a trial raises an error. Raises InputError where they cannot import it.
+    All of them end with the context, also where a trial raises an error. Raises InputError where they cannot begin.
     """
     at_least(1, workers=workers)
     spawn = multiprocessing.get_context("spawn")
@@ -37,7 +39,8 @@ def processes(workers: int, train: Train, warm_up: Job | None = None) -> Iterato
             list(pool.map(abs, range(workers)))  # starts all of them
         except BrokenProcessPool as error:
             raise InputError.of(
-                "train", f"{train.__module__}.{train.__qualname__}", "cannot be imported by a new Python process",
+                "train", f"{train.__module__}.{train.__qualname__}",
+                "cannot be imported by a new Python process, or its warm-up failed; the process has told why",
                 "write the function in a file beside the notebook, and import it",
             ) from error  # fmt: skip
         yield pool
@@ -59,10 +62,10 @@ def measured_search(
     """Runs a search: at any time, `workers` jobs are with the executor as long as the source has them.
 
     train: computes a job's loss, in a process of the executor. Times are those of the processes' own clock, from the
-    first start on, so all of them must be of one machine. Raises what `train` raises.
+    first start on; on several machines they mean nothing. Raises what `train` raises.
     """
-    running: dict[Future[tuple[int, float, float, float]], Job] = {}
-    found: list[tuple[Job, int, float, float, float]] = []
+    running: dict[Future[Timed], Job] = {}
+    found: list[tuple[Job, tuple[str, int], float, float, float]] = []
     while True:
         while len(running) < workers and (job := source.job()) is not None:
             running[executor.submit(_timed, train, job)] = job
@@ -80,8 +83,8 @@ def measured_search(
     return [Placed(job, numbers[process], start - zero, end - zero, loss) for job, process, start, end, loss in found]
 
 
-def _timed(train: Train, job: Job) -> tuple[int, float, float, float]:
-    """The process, the start and the end on the machine's clock, and the loss."""
+def _timed(train: Train, job: Job) -> Timed:
+    """The process, the start and the end on its machine's clock, and the loss."""
     start = time.monotonic()
     loss = train(job)
-    return os.getpid(), start, time.monotonic(), float(loss)
+    return (socket.gethostname(), os.getpid()), start, time.monotonic(), float(loss)

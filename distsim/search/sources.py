@@ -65,9 +65,10 @@ class Asked:
 class Halving:
     """Successive halving: all trials learn for a few epochs, the best of them go on, and so forth.
 
-    A rung is a number of epochs: `least`, then each `factor` times the one before, up to `most`. When all trials of a
-    rung have ended, the best floor(n / factor) of its n, and at least one, go on from their checkpoints to the next.
-    Source: Jamieson and Talwalkar 2016 (arXiv 1502.07943).
+    A rung is a number of epochs: `least`, then each `factor` times the one before; the last one is moved to `most`.
+    When all trials of a rung have ended, the best floor(n / factor) of its n, and at least one, go on from their
+    checkpoints to the next.
+    Source: Jamieson and Talwalkar 2016 (arXiv 1502.07943), with the factor and the rungs of Li and others 2020.
 
     >>> source = Halving([{"batch": 8}, {"batch": 32}], least=1, most=4, factor=2)
     >>> source.rungs
@@ -91,7 +92,7 @@ class Halving:
         self.rungs = [least]
         while self.rungs[-1] * factor <= most:
             self.rungs.append(self.rungs[-1] * factor)
-        self.rungs[-1] = most if len(self.rungs) > 1 else self.rungs[-1]
+        self.rungs[-1] = most
         self._trials, self._factor = list(trials), factor
         self._ended: list[dict[int, float]] = [{} for _ in self.rungs]  # by rung: the loss of each trial
         self._next = deque((number, 0) for number in range(len(trials)))  # a trial and its rung
@@ -126,11 +127,11 @@ class Halving:
 
 
 class AsynchronousHalving(Halving):
-    """Successive halving that never waits, called ASHA: an idle worker promotes a trial or begins a new one.
+    """Successive halving that waits for no rung, called ASHA: an idle worker promotes a trial or begins a new one.
 
     It looks from the highest rung down for a trial among the best floor(n / factor) of the n that have ended there so
     far, and that has not been promoted yet. Early promotions are guesses: later trials may be better. Source: Li and
-    others 2020 (arXiv 1810.05934).
+    others 2020 (arXiv 1810.05934). Raises InputError for so few trials that none would reach the last rung.
 
     >>> source = AsynchronousHalving([{"batch": 8}] * 3, least=1, most=2, factor=2)
     >>> jobs = [source.job(), source.job()]
@@ -142,6 +143,12 @@ class AsynchronousHalving(Halving):
 
     def __init__(self, trials: Sequence[Settings], least: int, most: int, factor: int = 3) -> None:
         super().__init__(trials, least, most, factor)
+        enough = factor ** (len(self.rungs) - 1)
+        if len(trials) < enough:
+            raise InputError.of(
+                "trials", len(trials), f"are too few: with {len(self.rungs)} rungs, none of them would reach the last",
+                f"give {enough} or more, or a larger `least`",
+            )  # fmt: skip
         self._promoted: list[set[int]] = [set() for _ in self.rungs]
 
     def job(self) -> Job | None:

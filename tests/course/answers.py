@@ -779,7 +779,7 @@ ANSWERS: dict[str, dict[str, Answers]] = {
                 (1.333, "the last turn is not full"),
                 (0.818, "the other ratio"),
                 (3.667, "time of one way"),
-                (0.9167, "half a trial"),
+                (0.9167, "belong to different ways"),
                 (2.0, "In how many turns"),
             ],
         ),

@@ -50,7 +50,7 @@ def test_halving_promotes_the_best_of_each_rung_whatever_the_workers(
         assert one.job.before == 0 or one.start_seconds >= ends[one.job.before]
 
 
-@pytest.mark.parametrize(("seed", "trials", "factor", "workers"), CASES)
+@pytest.mark.parametrize(("seed", "trials", "factor", "workers"), [case for case in CASES if case[1] > 9])
 def test_asynchronous_halving_waits_for_no_rung_and_in_the_end_has_promoted_the_best(
     seed: int, trials: int, factor: int, workers: int
 ) -> None:
@@ -74,7 +74,7 @@ def test_asynchronous_halving_waits_for_no_rung_and_in_the_end_has_promoted_the_
 
 def test_rungs_end_at_the_most_and_a_trial_without_a_number_goes_on_last() -> None:
     assert Halving([{}], least=1, most=10, factor=3).rungs == [1, 3, 10]
-    assert Halving([{}], least=4, most=5, factor=2).rungs == [4]
+    assert Halving([{}], least=4, most=5, factor=2).rungs == [5]
     source = Halving([{"number": number} for number in range(4)], least=1, most=2, factor=2)
     found = simulated_search(source, 2, lambda job: (1.0, [math.nan, 0.3, 0.2, math.nan][job.trial]))
     assert [one.job.trial for one in found if one.job.until == 2] == [2, 1]
@@ -90,6 +90,13 @@ def test_rungs_end_at_the_most_and_a_trial_without_a_number_goes_on_last() -> No
 def test_bad_arguments_are_refused(kind: type[Halving], arguments: dict[str, int], said: str) -> None:
     with pytest.raises(InputError, match=said):
         kind(**({"trials": [{}], "least": 1, "most": 9} | arguments))
+
+
+def test_trials_of_which_none_would_end_are_too_few_for_asynchronous_halving() -> None:
+    with pytest.raises(InputError, match=r"trials = 8: are too few: with 3 rungs.* give 9 or more"):
+        AsynchronousHalving([{}] * 8, least=1, most=9)
+    source = AsynchronousHalving([{"number": number} for number in range(9)], least=1, most=9)
+    assert best(searched(source, 0, 9, 4)).job.until == 9
 
 
 @pytest.mark.parametrize("workers", [1, 4])
