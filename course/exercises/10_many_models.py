@@ -51,7 +51,9 @@ def ratio_of_eleven(answer: object) -> Judged:
             WORKERS / SPEED_UP: "Eleven trials are no whole number of turns: the last turn is not full.",
             1 / trials_against_data_parallel(TRIALS, WORKERS, SPEED_UP): "That is the other ratio.",
             TRIALS / SPEED_UP: "That is the time of one way, in trials. Divide it by the turns of the other.",
-            TRIALS / WORKERS / SPEED_UP: "You divided by the workers and by the speed-up. They belong to different ways.",
+            TRIALS
+            / WORKERS
+            / SPEED_UP: "You divided by the workers and by the speed-up. They belong to different ways.",
         },
     )
 
