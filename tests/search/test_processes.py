@@ -27,10 +27,6 @@ def failing(job):
 """
 
 
-def here(job: Job) -> float:
-    return float(job.trial)
-
-
 @pytest.mark.real
 def test_losses_are_the_same_with_any_number_of_workers_and_each_worker_does_one_thing_at_a_time() -> None:
     losses = {}
@@ -69,8 +65,9 @@ def test_an_error_of_a_trial_ends_all_processes_and_what_cannot_be_imported_is_n
     with pytest.raises(ValueError, match="trial 1 fails"), processes(2, failing) as executor:
         measured_search(Queue(BATCHES, epochs=1), 2, failing, executor)
     assert not multiprocessing.active_children()
-    said = r"test_processes\.here': cannot be imported .* Cure: write the function in a file"
-    with pytest.raises(InputError, match=said), processes(1, here):
+    (tmp_path / "my_trial.py").unlink()
+    said = r"my_trial\.failing': cannot be imported .* Cure: write the function in a file"
+    with pytest.raises(InputError, match=said), processes(1, failing):
         pass
     assert not multiprocessing.active_children()
 
