@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 
 from distsim.errors import InputError
@@ -20,7 +21,8 @@ def simulated_search(
     outcome: the seconds that a job takes on a worker of usual speed, and its loss. slow_factors: of each worker, what
     the seconds are multiplied with.
 
-    Raises InputError for less than one worker, and for slow factors of another number or not above 0.
+    Raises InputError for less than one worker, for slow factors of another number or not above 0, and where a job takes
+    no number of seconds, or fewer than 0.
 
     >>> from distsim.search.sources import Queue
     >>> minutes = {8: 6.0, 32: 3.0, 128: 2.0, 512: 1.0}
@@ -31,7 +33,7 @@ def simulated_search(
     """
     at_least(1, workers=workers)
     factors = [1.0] * workers if slow_factors is None else list(slow_factors)
-    if len(factors) != workers or not all(factor > 0 for factor in factors):
+    if len(factors) != workers or not all(0 < factor < math.inf for factor in factors):
         raise InputError.of(
             "slow_factors", factors, f"must be {workers} numbers above 0, one for each worker", "write 1.0 for each"
         )
@@ -41,6 +43,10 @@ def simulated_search(
         while idle and (job := source.job()) is not None:
             worker = heapq.heappop(idle)
             seconds, loss = outcome(job)
+            if not 0.0 <= seconds < math.inf:
+                raise InputError.of(
+                    "outcome(job)[0]", seconds, f"must be seconds for trial {job.trial}, 0 or more", "return a number"
+                )
             begun[worker] = Placed(job, worker, now, now + factors[worker] * seconds, loss)
             placed.append(begun[worker])
             heapq.heappush(running, (begun[worker].end_seconds, worker))

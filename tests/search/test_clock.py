@@ -102,7 +102,8 @@ def test_the_best_has_the_lowest_loss_of_those_with_most_epochs_and_no_number_is
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [((0, None), "workers = 0"), ((2, [1.0]), "must be 2 numbers above 0"), ((1, [0.0]), "must be 1 numbers above 0")],
+    [((0, None), "workers = 0"), ((2, [1.0]), "must be 2 numbers above 0"), ((1, [0.0]), "must be 1 numbers above 0"),
+     ((1, [float("inf")]), "must be 1 numbers above 0")],
 )  # fmt: skip
 def test_bad_arguments_are_refused(arguments: tuple[int, list[float] | None], said: str) -> None:
     workers, factors = arguments
@@ -110,3 +111,15 @@ def test_bad_arguments_are_refused(arguments: tuple[int, list[float] | None], sa
         listed([1.0], workers, factors)
     with pytest.raises(InputError, match="must hold a job"):
         search_seconds([])
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
+def test_a_job_without_a_time_is_refused(seconds: float) -> None:
+    with pytest.raises(InputError, match="must be seconds for trial 1, 0 or more"):
+        listed([1.0, seconds, 1.0], 1)
+
+
+def test_jobs_of_no_time_end_at_once() -> None:
+    found = listed([0.0, 0.0, 2.0, 0.0], 2)
+    assert [one.start_seconds for one in found] == [0.0] * 4
+    assert search_seconds(found) == 2.0

@@ -92,6 +92,19 @@ def test_bad_arguments_are_refused(kind: type[Halving], arguments: dict[str, int
         kind(**({"trials": [{}], "least": 1, "most": 9} | arguments))
 
 
+def test_asynchronous_halving_promotes_from_the_highest_rung_first() -> None:
+    source = AsynchronousHalving([{"number": number} for number in range(6)], least=1, most=4, factor=2)
+    jobs = [source.job() for _ in range(6)]
+    for job in jobs[:4]:
+        source.done(job, float(job.trial))
+    promoted = [source.job(), source.job()]  # trials 0 and 1, to two epochs
+    for job in jobs[4:]:
+        source.done(job, float(job.trial))  # now trial 2 is promotable, too
+    for job in promoted:
+        source.done(job, float(job.trial))
+    assert [(job.trial, job.until) for job in (source.job(), source.job())] == [(0, 4), (2, 2)]
+
+
 def test_trials_of_which_none_would_end_are_too_few_for_asynchronous_halving() -> None:
     with pytest.raises(InputError, match=r"trials = 8: are too few: with 3 rungs.* give 9 or more"):
         AsynchronousHalving([{}] * 8, least=1, most=9)
