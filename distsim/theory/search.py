@@ -45,7 +45,7 @@ def least_search_seconds(seconds: Sequence[float], workers: int) -> float:
     >>> least_search_seconds([6.0, 3.0, 2.0, 1.0], workers=2), least_search_seconds([2.0, 2.0, 2.0], workers=2)
     (6.0, 3.0)
     """
-    at_least(1, workers=workers)
+    at_least(1, workers=workers, trials=len(seconds))
     above(0, **{f"seconds[{number}]": value for number, value in enumerate(seconds)})
     return max(max(seconds), sum(seconds) / workers)
 

@@ -65,6 +65,7 @@ def test_what_is_by_chance_against_draws() -> None:
     [
         (lambda: trials_against_data_parallel(4, 2, 0.0), "speed_up = 0.0"),
         (lambda: least_search_seconds([1.0, -1.0], 2), "seconds[1] = -1.0"),
+        (lambda: least_search_seconds([], 2), "trials = 0"),
         (lambda: list_scheduling_bound(0), "workers = 0"),
         (lambda: different_settings(0, 1), "values = 0"),
         (lambda: best_of(0), "trials = 0"),
