@@ -6,10 +6,11 @@ from dataclasses import replace
 from numbers import Real
 
 from distsim.calibration import Calibration, calibrated
+from distsim.collectives import Schedule
 from distsim.engine import selection
 from distsim.engine.failures import with_failures
 from distsim.errors import InputError
-from distsim.policies import Rule
+from distsim.policies import LocalSgd, Rule, Synchronous
 from distsim.policies.own_rule import OwnRule, load_rule
 from distsim.scenario import Scenario, check_scenario
 from distsim.trace import Trace
@@ -22,6 +23,7 @@ def simulate(
     calibration: Calibration | None = None,
     *,
     rule: Rule | str | None = None,
+    schedule: Schedule | None = None,
     engine: selection.Engine = "auto",
     apply_seconds: float = 0.0,
 ) -> Trace:
@@ -30,9 +32,10 @@ def simulate(
     calibration: measured links and overheads, which replace those of the scenario. apply_seconds: without a
     calibration, the servers' own work for each update, in seconds. rule: a fresh rule of your own that replaces the
     policy's rule, or "my_rule.py:MyRule", which makes a rule; `policy` still decides when the run ends and how compute
-    times are keyed. engine: "story" is the reference; "loop" and "recurrence" give the same result faster; "auto" takes
+    times are keyed. schedule: a schedule of your own, by which workers sum in place of the scenario's collective; the
+    policy is synchronous or local_sgd, and there is no server. engine: "story" is the reference; "loop" and "recurrence" give the same result faster; "auto" takes
     the fastest engine for the scenario, and the metadata name it. Raises InputError where `scenario` is no scenario,
-    a model of the user's own has no profile, the rule decides something impossible, the engine cannot serve the
+    a model of the user's own has no profile, the rule decides something impossible, the schedule is no all-reduce of its workers, the engine cannot serve the
     scenario, apply_seconds is not a valid time, or apply_seconds is not 0 although a calibration gives it or no server
     makes updates.
 
@@ -49,17 +52,21 @@ def simulate(
         check_decides(scenario)
         workers = scenario.cluster.workers
         own = load_rule(rule, workers) if isinstance(rule, str) else OwnRule(rule, workers)
+    if schedule is not None:
+        check_sums(scenario, schedule)
     if calibration is None:
-        trace = selection.run(engine, scenario, apply_seconds, own)
+        trace = selection.run(engine, scenario, apply_seconds, own, schedule=schedule)
     else:
         exchange = calibration.of(scenario)
         trace = selection.run(
-            engine, calibrated(scenario, exchange), exchange.apply_seconds, own, exchange.cores
+            engine, calibrated(scenario, exchange), exchange.apply_seconds, own, exchange.cores, schedule
         )  # fmt: skip
         trace = replace(trace, metadata=trace.metadata | {"calibration": exchange.as_dict()})
     if rule is not None:
         name = rule if isinstance(rule, str) else type(rule).__name__
         trace = replace(trace, metadata=trace.metadata | {"rule": name})
+    if schedule is not None:
+        trace = replace(trace, metadata=trace.metadata | {"schedule": schedule.name})
     if scenario.failures is not None:
         trace = with_failures(trace, scenario.failures, scenario.seed)
     return trace
@@ -96,3 +103,26 @@ def check_decides(scenario: Scenario) -> None:
             "a rule of your own with policy.kind", scenario.policy.kind, "needs a parameter server to decide for",
             'write kind = "parameter_server" in [communication]',
         )  # fmt: skip
+
+
+def check_sums(scenario: Scenario, schedule: Schedule) -> None:
+    """Raises InputError unless `schedule` is an all-reduce that the scenario's workers can take after their steps."""
+    if scenario.servers or not isinstance(scenario.policy, Synchronous | LocalSgd):
+        raise InputError.of(
+            "a schedule of your own with policy.kind", scenario.policy.kind,
+            "needs workers that sum among themselves after their steps",
+            'write kind = "synchronous" or "local_sgd" in [policy], and kind = "ring" in [communication]',
+        )  # fmt: skip
+    if (schedule.workers, schedule.servers) != (scenario.cluster.workers, 0):
+        raise InputError.of(
+            "a schedule of your own", schedule.name,
+            f"is of {schedule.workers} workers and {schedule.servers} servers, and the scenario has "
+            f"{scenario.cluster.workers} workers that sum among themselves",
+            f"write it for {scenario.cluster.workers} workers",
+        )  # fmt: skip
+    if schedule.start is not None or schedule.end is not None or schedule.groups is not None:
+        raise InputError.of(
+            "a schedule of your own", schedule.name, "is no all-reduce of all workers",
+            "leave start, end and groups out",
+        )  # fmt: skip
+    schedule.check()

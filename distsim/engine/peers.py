@@ -23,13 +23,15 @@ class AllReduces:
     """The all-reduces of one run, or other exchanges, by number. The first worker that joins one creates the call.
 
     arrivals, ends: by number, the times when each worker joined and when the worker had the sum. apply_seconds: a
-    server's own work for each all-reduce.
+    server's own work for each all-reduce. schedule: of each all-reduce, in place of the scenario's own.
     """
 
     def __init__(
-        self, hosts: SimulatedHosts, scenario: Scenario, builder: TraceBuilder, apply_seconds: float = 0.0
-    ) -> None:
+        self, hosts: SimulatedHosts, scenario: Scenario, builder: TraceBuilder, apply_seconds: float = 0.0,
+        schedule: Schedule | None = None,
+    ) -> None:  # fmt: skip
         self.hosts = hosts
+        self.schedule = schedule
         server = AveragingServer(hosts, scenario, builder, apply_seconds) if scenario.servers else None
         self.send = hosts.exchange if server is None else server.send
         self.builder = builder
@@ -54,7 +56,7 @@ class AllReduces:
 
     def _call(self, number: int, num_bytes: float, exchange: GroupExchange) -> CollectiveCall:
         if exchange not in self.gates:
-            schedule = self.scenario.schedule(exchange)
+            schedule = self.schedule or self.scenario.schedule(exchange)
             self.gates[exchange] = schedule, Gates.of(schedule, self.scenario.communication.sends)
         (schedule, gates), workers = self.gates[exchange], self.workers
 
@@ -97,7 +99,10 @@ class PeersStory:
     order of steps. Each row moves the worker's own parameters, which started as a copy of the common parameters.
     """
 
-    def __init__(self, scenario: Scenario, apply_seconds: float = 0.0, cores: Cores | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, apply_seconds: float = 0.0, cores: Cores | None = None,
+        schedule: Schedule | None = None,
+    ) -> None:  # fmt: skip
         assert isinstance(scenario.policy, Synchronous | LocalSgd)
         self.scenario = scenario
         self.period = scenario.policy.steps_per_update
@@ -105,7 +110,7 @@ class PeersStory:
         self.core_seconds = 0.0 if cores is None else cores.step_seconds
         self.compute_times = scenario.simulated_times() if cores is None else scenario.compute_times()
         self.builder = TraceBuilder()
-        self.all_reduces = AllReduces(self.hosts, scenario, self.builder, apply_seconds)
+        self.all_reduces = AllReduces(self.hosts, scenario, self.builder, apply_seconds, schedule)
 
     def run(self) -> Trace:
         """Simulates the run to its end."""

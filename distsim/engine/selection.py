@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from distsim.collectives import Schedule
 from distsim.cores import Cores
 from distsim.engine import loop, recurrence, story
 from distsim.errors import InputError
@@ -34,9 +35,13 @@ def _without_recurrence(scenario: Scenario, rule: Rule | None) -> Engine:
 
 def run(
     engine: Engine, scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None,
-    cores: Cores | None = None,
+    cores: Cores | None = None, schedule: Schedule | None = None,
 ) -> Trace:  # fmt: skip
     """Simulates `scenario` with `engine`; the trace's metadata name the engine. Raises InputError where it cannot."""
+    if schedule is not None:
+        if engine in ("loop", "recurrence"):
+            raise InputError.of("engine", engine, "has no formula for a schedule of your own", 'take engine = "auto"')
+        return story.run(scenario, apply_seconds, cores=cores, schedule=schedule)
     if cores is not None and engine in ("loop", "recurrence"):
         raise InputError.of("engine", engine, "has no formula for cores that ranks share", 'take engine = "auto"')
     if engine == "auto" and rule is None and cores is None:

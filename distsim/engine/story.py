@@ -14,6 +14,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from distsim import trace_size
+from distsim.collectives import Schedule
 from distsim.cores import Cores
 from distsim.engine.ddp import DdpStory
 from distsim.engine.flexrr import FlexRRStory
@@ -26,10 +27,14 @@ from distsim.scenario import Scenario
 from distsim.trace import Trace
 
 
-def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None, cores: Cores | None = None) -> Trace:
+def run(
+    scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None, cores: Cores | None = None,
+    schedule: Schedule | None = None,
+) -> Trace:  # fmt: skip
     """Simulates `scenario`. apply_seconds: a server's own work for each update. rule: replaces the policy's rule.
 
-    cores: those that the ranks of one machine share. Only workers among peers share them.
+    cores: those that the ranks of one machine share. Only workers among peers share them. schedule: replaces that of
+    the all-reduces, where workers sum after their steps.
     """
     policy = scenario.policy
     trace_size.check_story(scenario)
@@ -45,4 +50,4 @@ def run(scenario: Scenario, apply_seconds: float = 0.0, rule: Rule | None = None
         return ProgramStory(scenario, cores).run()
     if isinstance(policy, Pipeline):
         return PipelineStory(scenario).run()
-    return PeersStory(scenario, apply_seconds, cores).run()
+    return PeersStory(scenario, apply_seconds, cores, schedule).run()
