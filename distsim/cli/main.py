@@ -16,6 +16,7 @@ from distsim import __version__
 from distsim.cli.bench import bench
 from distsim.cli.calibrate import calibrate
 from distsim.cli.compare import compare
+from distsim.cli.contest import contest
 from distsim.cli.course import course
 from distsim.cli.doctor import doctor
 from distsim.cli.entry import INTERRUPTED
@@ -47,7 +48,7 @@ def distsim() -> None:
 
 for command in (
     simulate, measure, compare, figure, calibrate, profile, plan_command, sweep, validate, bench, doctor, course, lab,
-    grade,
+    grade, contest,
 ):  # fmt: skip
     distsim.add_command(command)
 
