@@ -31,13 +31,14 @@ def simulate(
 
     calibration: measured links and overheads, which replace those of the scenario. apply_seconds: without a
     calibration, the servers' own work for each update, in seconds. rule: a fresh rule of your own that replaces the
-    policy's rule, or "my_rule.py:MyRule", which makes a rule; `policy` still decides when the run ends and how compute
-    times are keyed. schedule: a schedule of your own, by which workers sum in place of the scenario's collective; the
-    policy is synchronous or local_sgd, and there is no server. engine: "story" is the reference; "loop" and "recurrence" give the same result faster; "auto" takes
-    the fastest engine for the scenario, and the metadata name it. Raises InputError where `scenario` is no scenario,
-    a model of the user's own has no profile, the rule decides something impossible, the schedule is no all-reduce of its workers, the engine cannot serve the
-    scenario, apply_seconds is not a valid time, or apply_seconds is not 0 although a calibration gives it or no server
-    makes updates.
+    policy's rule, or "my_rule.py:MyRule", which makes a rule; `policy` still decides when the run ends and how
+    compute times are keyed. schedule: a schedule of your own, by which workers sum in place of the scenario's
+    collective; the policy is synchronous or local_sgd, and there is no server. engine: "story" is the reference;
+    "loop" and "recurrence" give the same result faster; "auto" takes the fastest engine for the scenario, and the
+    metadata name it. Raises InputError where `scenario` is no scenario, a model of the user's own has no profile, the
+    rule decides something impossible, the schedule is no all-reduce of its workers, the engine cannot serve the
+    scenario, apply_seconds is not a valid time, or apply_seconds is not 0 although a calibration gives it or no
+    server makes updates.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("backup_server"))

@@ -114,8 +114,10 @@ def race(
     ]
     for one in references:
         if not one.reaches:
-            why = one.broken or "does not reach the target"
-            raise InputError.of("reference", one.name, why, "correct its entry.toml, or the target")
+            if one.broken:
+                raise InputError(f"reference {one.name}: {one.broken}")
+            rule = "does not reach the target with every seed"
+            raise InputError.of("reference", one.name, rule, "correct its rate, or the target")
     raced = [_raced(_entered(path, problem), seeds, problem, trusted, report) for path in folders]
     fastest, slowest = (pick(one.mean_seconds for one in references) for pick in (min, max))
     judged = [_with_points(one, problem.rules, fastest, slowest) for one in raced]

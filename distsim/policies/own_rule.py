@@ -85,6 +85,8 @@ class OwnRule:
         """The decision of the user's rule. Raises InputError, which names worker and step."""
         try:
             decision = self.rule.arrived(worker, step, read_version)
+        except InputError:  # of a rule in another process, whose own `OwnRule` has told it
+            raise
         except Exception as error:
             own = getattr(sys.modules.get(type(self.rule).__module__), "__file__", None)
             raise raised(worker, step, error, place_of(error, own, but=__file__)) from error

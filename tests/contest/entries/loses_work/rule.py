@@ -7,6 +7,6 @@ class Counts:
     def __init__(self):
         self.version = 0
 
-    def arrived(self, worker, step, read_version):
+    def arrived(self, worker, step, read_version):  # noqa: ARG002
         self.version += 1
         return Decision(self.version, applied=self.version % 2 == 1, answers=((worker, self.version),))

@@ -9,7 +9,7 @@ class FirstTwo:
     def __init__(self):
         self.version, self.waiting = 0, []
 
-    def arrived(self, worker, step, read_version):
+    def arrived(self, worker, step, read_version):  # noqa: ARG002
         if self.version - read_version > MOST_STALE:
             return Decision(applied=False, answers=((worker, self.version),))
         self.waiting.append(worker)
