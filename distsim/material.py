@@ -12,6 +12,7 @@ from pathlib import Path
 SHIPPED = "course_and_labs"  # the folder of the material in an installed package
 RECORD = ".distsim-course.json"  # in a learner's copy: what was laid there
 LAB_FILES = ("lab.ipynb", "tasks.py", "checks.py", "ranks.py", "scenario.toml", "lab.toml")
+CONTEST = "15_contest"  # graded by `distsim contest`, not by checks
 SUFFIXES = (".ipynb", ".md", ".py", ".svg", ".toml")  # of the files of course/
 
 
@@ -47,6 +48,8 @@ def _of_course(folder: Path) -> Iterator[Path]:
 
 def _of_labs(folder: Path) -> Iterator[Path]:
     yield from folder.glob("README.md")
+    contest = folder / CONTEST
+    yield from (path for path in (contest / "lab.ipynb", *contest.rglob("*.toml")) if path.is_file())
     for about in folder.glob("[0-9][0-9]_*/lab.toml"):
         further = tomllib.loads(about.read_text("utf-8")).get("files", [])
         yield from (about.parent / name for name in (*LAB_FILES, *further))

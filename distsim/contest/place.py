@@ -6,9 +6,7 @@ from pathlib import Path
 
 from distsim import material
 
-NAME = "15_contest"
-
 
 def contest_folder() -> Path:
     """The folder of lab 15, with the problem and its references."""
-    return material.home() / "labs" / NAME
+    return material.home() / "labs" / material.CONTEST
