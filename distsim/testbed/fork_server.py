@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -33,7 +34,6 @@ from distsim.testbed.sandbox import Limits, Sandbox
 
 LOOK_SECONDS = 0.02
 TELL_SECONDS = 1.0
-OPTIMIZERS = "torch._dynamo"  # imported by the first optimizer of a process
 
 
 def main() -> None:
@@ -74,8 +74,8 @@ def _serve(channel: socket.socket, held: Iterable[int]) -> None:
     told, descriptors, _, _ = socket.recv_fds(channel, 1, job["ranks"] + 1)
     if not told:
         raise EOFError("the testbed is gone before it has given the descriptors of its run")
-    if job["optimizers"] and OPTIMIZERS not in sys.modules:
-        _import_for_optimizers()
+    if missing := [name for name in job["imports"] if name not in sys.modules]:
+        _import(missing)
         _settle_memory()
     pid = os.fork()
     if pid == 0:
@@ -93,14 +93,16 @@ def _settle_memory() -> None:
     large_pages.gather()
 
 
-def _import_for_optimizers() -> None:
-    """Imports what the first optimizer of a process needs. The import takes seconds, so it happens once, here.
+def _import(names: Iterable[str]) -> None:
+    """Imports modules that take seconds, so that it happens once, here. A rank itself tells about a missing module.
 
-    The import creates a folder for compiled kernels, which must not stay among the temporary files.
+    torch's optimizers create a folder for compiled kernels, which must not stay among the temporary files.
     """
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        importlib.import_module(OPTIMIZERS)
+        for name in names:
+            with suppress(ImportError):
+                importlib.import_module(name)
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
 

@@ -39,6 +39,11 @@ KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's me
 )
 FORK_SERVER = (sys.executable, "-m", "distsim.testbed.fork_server")
 READ_BYTES = 2**20
+NEEDS = {  # modules that take seconds to import, by the word in the ranks' files that tells of their use
+    b"optim": "torch._dynamo",  # imported by the first optimizer of a process
+    b"lightning": "lightning.pytorch",
+    b"accelerate": "accelerate",
+}
 
 
 class Testbed:
@@ -136,7 +141,7 @@ class Testbed:
         job = {
             "ranks": world, "folder": str(self.folder.absolute()), "names": self._names(),
             "limits": asdict(self._limits), "shared": shared or backend == REAL, "loopback": backend == REAL,
-            "trusted": self._trusted, "optimizers": self._mentions_optimizers(),
+            "trusted": self._trusted, "imports": self._imports(),
         }  # fmt: skip
         switch = Switch(cluster) if backend == VIRTUAL else None
         with self._started(job, world) as (report, lines):
@@ -151,13 +156,14 @@ class Testbed:
         further = toml.read(about.read_text("utf-8"), str(about)).get("files", []) if about.is_file() else []
         return [DRIVERS_FILE, STUDENT_FILE, *further]
 
-    def _mentions_optimizers(self) -> bool:
-        """Whether the ranks may need torch's optimizers, which take seconds to import."""
+    def _imports(self) -> list[str]:
+        """The modules that the ranks may need, and that the fork server imports for all of them."""
         try:
             files = FolderCopy.of(self.folder, self._names(), most_bytes=self._limits.file_bytes)
         except InputError:  # the run itself will tell
-            return False
-        return any(b"optim" in content for content, _ in files.contents.values())
+            return []
+        contents = [content for content, _ in files.contents.values()]
+        return [name for word, name in NEEDS.items() if any(word in content for content in contents)]
 
     @contextmanager
     def _started(self, job: dict[str, Any], world: int) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
