@@ -1,0 +1,77 @@
+"""Lab 11: one training script, ported to DistributedDataParallel and to a framework.
+
+`train` in script.py trains in one process. Port it twice: once with DistributedDataParallel alone, and once with
+Lightning or with Accelerate, as you like. torchrun has started N processes, and `init_process_group` has been called in
+each of them, before your functions are called. Every process has a Job with the same data and numbers. But each model
+has parameters of its own, as if drawn without a seed; those of rank 0 count. All computing is on the CPU.
+
+A port trains as the script does, with batches of N x batch samples, of which each process computes its part:
+
+* Epochs. In each epoch the ranks together take each training sample at least once, in an order that is drawn anew for
+  each epoch. Each rank has as many samples as the others. Together they take fewer than N x batch samples more than
+  there are: the first ones of the order may be taken twice, to fill up the last batches.
+* Updates. After each update, all ranks have the same parameters. They are those of one process that starts as rank 0
+  does and takes the joined batches. In an epoch, a rank has a multiple of `accumulated` batches, and each batch of
+  an update counts alike. The ranks exchange gradients once for each update, not for each batch.
+* Learning rate. In epoch number e, counted from 0, it is learning_rate(job) x decay^e.
+* Results. Every rank returns an Epoch for each epoch, and all ranks return the same numbers. The training loss is the
+  mean over the batches of all ranks. The test loss and the accuracy come from `evaluate`, after the last update.
+* Files. After each epoch's last update, rank 0 calls `job.save` once, with the state_dict of `job.model`; its names are
+  those of `job.model`. No other rank calls it, and there is no other file. `job.save` takes some time. No rank returns
+  before the last file is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from script import Epoch, Job
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.lr_scheduler import ExponentialLR
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
+
+
+def learning_rate(job: Job) -> float:
+    """Returns the learning rate for an update of all ranks, by linear scaling.
+
+    job.rate suits an update of job.rate_samples samples. Here an update has the samples of `accumulated` batches of
+    each of the N ranks. If it has m times as many samples, the rate is m times as large; m may be below 1. Only the Job's
+    numbers and N are needed, and nothing goes over the network.
+    """
+    raise NotImplementedError(
+        "write learning_rate: Returns the learning rate for an update of all ranks, by linear scaling."
+    )
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, data: Dataset[tuple[Tensor, Tensor]], loss: Callable[[Tensor, Tensor], Tensor], batch: int
+) -> tuple[float, float]:
+    """Returns the mean loss and the share of right classes over all samples of `data`, the same on every rank.
+
+    Each sample counts once, whatever the number of ranks and of samples (at least 1). The ranks share the work: no rank
+    computes with more than ceil(samples / N) samples, and no sample is computed twice. A rank may have no sample. The
+    model gets batches of at most `batch` samples. It computes as in evaluation (`model.eval()`). Afterwards it trains
+    if it did before, and evaluates otherwise. At most 64 bytes of numbers are exchanged in one collective.
+    """
+    raise NotImplementedError(
+        "write evaluate: Returns the mean loss and the share of right classes over all samples of `data`, the same on "
+        "every rank."
+    )
+
+
+def train_ddp(job: Job) -> list[Epoch]:
+    """Ports the script to DistributedDataParallel, without a framework. The first text of this file has the rules."""
+    raise NotImplementedError("write train_ddp: Ports the script to DistributedDataParallel, without a framework.")
+
+
+def train_framework(job: Job) -> list[Epoch]:
+    """Ports the script to Lightning or to Accelerate. The first text of this file has the rules.
+
+    The trainer of Lightning, or the accelerator of Accelerate, makes the backward of every batch. Import the framework
+    inside of this function: then the other functions work without it.
+    """
+    raise NotImplementedError("write train_framework: Ports the script to Lightning or to Accelerate.")
