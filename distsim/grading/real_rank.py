@@ -51,8 +51,8 @@ def _takes_gpu() -> bool:
 def _run(context: RankContext) -> None:
     """Calls `real` with the student's module and writes the result to a file."""
     context.slot.doing("import of tasks.py")
+    ranks = _module("ranks", Path(context.job["ranks_file"]))  # first, as on the testbed: tasks.py may need its modules
     tasks = _module("tasks", Path(context.job["tasks_file"]))
-    ranks = _module("ranks", Path(context.job["ranks_file"]))
     context.slot.doing("your code")
     found = getattr(ranks, FUNCTION)(tasks, **context.job["arguments"])
     try:

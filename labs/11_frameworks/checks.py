@@ -175,8 +175,8 @@ class _Job:
             if count % world and own == dealt and own % accumulated == 0:
                 break
         numbers = {
-            "batch": batch, "accumulated": accumulated, "epochs": epochs, "rate": float(rng.uniform(0.02, 0.05)),
-            "rate_samples": int(rng.integers(8, 12)), "decay": float(rng.uniform(0.5, 0.8)),
+            "batch": batch, "accumulated": accumulated, "epochs": epochs, "rate": float(rng.uniform(0.1, 0.3)),
+            "rate_samples": int(rng.integers(40, 60)), "decay": float(rng.uniform(0.5, 0.8)),
         }  # fmt: skip
         starts = [rng.normal(size=WEIGHTS) / 2 for _ in range(world)]
         tested = world * int(rng.integers(2, 6)) + 1
@@ -298,6 +298,9 @@ def _as_one_process(job: _Job, run: Run, place: int, right: Any) -> str:
     for rank, found in enumerate(results):
         if len(found["states"]) != updates:
             return f"{len(found['states'])} updates in place of {updates} on rank {rank}"
+        for update, (rate, one) in enumerate(zip(found["rates"], right["rates"], strict=True)):
+            if not np.isclose(rate, one, rtol=CLOSE):
+                return f"a rate of {rate:.4g} in place of {one:.4g} in update {update % each} of epoch {update // each}"
         for update, (state, alone) in enumerate(zip(found["states"], right["states"], strict=True)):
             if not np.allclose(state, alone, rtol=0, atol=CLOSE):
                 far, when = float(np.abs(state - alone).max()), divmod(update, each)

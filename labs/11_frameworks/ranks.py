@@ -205,7 +205,7 @@ def _alone(
     """epochs: for each epoch its updates, for each update its joined batches, each with the numbers of its samples."""
     model = Network(start)
     velocity = torch.zeros_like(start)
-    states, losses, tested = [], [], []
+    states, rates, losses, tested = [], [], [], []
     for epoch, updates in enumerate(epochs):
         of_epoch = []
         for update in updates:
@@ -214,6 +214,7 @@ def _alone(
             velocity = momentum * velocity + torch.cat([one.flatten() for one in gradients])
             model.put(model.flat() - rate * decay**epoch * velocity)
             states.append(model.flat())
+            rates.append(rate * decay**epoch)
             of_epoch += [one.item() for one in of_update]
         losses.append(sum(of_epoch) / len(of_epoch))
         with torch.no_grad():
@@ -221,13 +222,13 @@ def _alone(
             right = (scores.argmax(dim=1) == test[1]).double().mean().item()
             tested.append([cross_entropy(scores, test[1]).item(), right])
             model.train()
-    names = sorted(model.state_dict())
-    return {"states": states, "losses": losses, "tested": tested, "names": names}
+    return {"states": states, "rates": rates, "losses": losses, "tested": tested}
 
 
 def real(
-    tasks: ModuleType, *, name: str = "", batches: int = 24, accumulated: int = 2, gradient_bytes: int = 8 * 2**20,
-    seconds_per_batch: float = 0.020, digits: bool = False, unwritten: Sequence[str] = (),
+    tasks: ModuleType, *, name: str = "train_ddp", batches: int = 24, accumulated: int = 2,
+    gradient_bytes: int = 8 * 2**20, seconds_per_batch: float = 0.020, digits: bool = False,
+    unwritten: Sequence[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """An epoch for real by one of the ports, whose batches sleep for their seconds; without a name, an all-reduce.
 

@@ -38,8 +38,8 @@ def learning_rate(job: Job) -> float:
     """Returns the learning rate for an update of all ranks, by linear scaling.
 
     job.rate suits an update of job.rate_samples samples. Here an update has the samples of `accumulated` batches of
-    each of the N ranks. If it has m times as many samples, the rate is m times as large; m may be below 1. Only the Job's
-    numbers and N are needed, and nothing goes over the network.
+    each of the N ranks. If it has m times as many samples, the rate is m times as large; m may be below 1. Only N and
+    the numbers of the Job are needed, and nothing goes over the network.
     """
     # write
     samples = dist.get_world_size() * job.accumulated * job.batch

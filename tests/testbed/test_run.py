@@ -258,3 +258,17 @@ def test_an_optimizer_imports_nothing_in_a_rank_and_no_file_stays(
     assert run.results[0]["parameter"] == [-0.5]
     assert run.results[0]["imported"] < 10  # hundreds, which take seconds, where the host has not imported them
     assert not list(tmp_path.iterdir())
+
+
+def test_modules_that_the_files_name_are_imported_once_for_all_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ranks.py").write_text(
+        "import sys\n\n\ndef here(tasks):  # colours, and nothing of the kind\n    return 'colorsys' in sys.modules\n"
+    )
+    for needs, imported in (({}, False), ({b"nothing": "no_such_module", b"colours": "colorsys"}, True)):
+        monkeypatch.setattr("distsim.testbed.run.NEEDS", needs)
+        with Testbed(tmp_path) as bed:
+            run = bed.run("here", [{}] * 2, student=False)
+        assert run.failure is None
+        assert run.results == [imported, imported]
