@@ -51,7 +51,7 @@ def rate_of_all_ranks(testbed: Testbed) -> Finding:
     """One process, eight, and odd numbers; more samples than the rate suits, and fewer; updates of several batches."""
     rng = testbed.rng
     for world in (1, 8, int(rng.choice([3, 5, 7])), 2):
-        cases = [
+        cases: list[dict[str, Any]] = [
             {
                 "batch": int(rng.integers(1, 40)), "accumulated": accumulated, "epochs": EPOCHS,
                 "rate": float(rng.uniform(0.01, 1)), "rate_samples": int(rng.integers(3, 600)),
@@ -86,7 +86,7 @@ def every_test_sample_counts_once(testbed: Testbed) -> Finding:
     start = rng.normal(size=WEIGHTS)
     for world in (1, 4, int(rng.choice([3, 5]))):
         counts = [1, world - 1, world, 7 * world + 1, 6 * world, int(rng.integers(20, 60))]
-        cases = [
+        cases: list[dict[str, Any]] = [
             {**_samples(rng, max(count, 1)), "batch": int(rng.integers(2, 6)), "trains": bool(place % 2)}
             for place, count in enumerate(counts)
         ]
@@ -218,7 +218,7 @@ class _Job:
         return {**taken, "epochs": epochs, "rate": rate}
 
 
-def _about_evaluation(case: dict[str, Array], found: list[dict[str, Any]], start: Array) -> str:
+def _about_evaluation(case: dict[str, Any], found: list[dict[str, Any]], start: Array) -> str:
     """What is wrong about one evaluation; empty if nothing is."""
     count, world = len(case["labels"]), len(found)
     places = {value: place for place, value in enumerate(case["inputs"][:, 0].tolist())}
@@ -232,6 +232,8 @@ def _about_evaluation(case: dict[str, Array], found: list[dict[str, Any]], start
             return f"a batch of {max(map(len, own['batches']))} samples on rank {rank}"
         if samples > ceil(count / world):
             return f"rank {rank} computes with {samples} samples"
+        if len(own["numbers"]) != len(right):
+            return f"{len(own['numbers'])} numbers in place of {len(right)} on rank {rank}"
         if not np.allclose(own["numbers"], right, rtol=CLOSE, atol=0):
             return f"{_listed(own['numbers'])} in place of {_listed(right)} on rank {rank}"
     if seen != Counter(range(count)):
@@ -292,7 +294,7 @@ def _as_one_process(job: _Job, run: Run, place: int, right: Any) -> str:
     results = [result["jobs"][place] for result in run.results]
     if right is None:
         told = ", ".join(str(len(found["learned"])) for found in results)
-        return f"batches that are not of {job.numbers['epochs']} whole epochs: {told}, by rank"
+        return f"batches that are not those of {job.numbers['epochs']} epochs of whole updates: {told}, by rank"
     updates = len(right["states"])
     each = updates // job.numbers["epochs"]
     for rank, found in enumerate(results):
@@ -308,6 +310,8 @@ def _as_one_process(job: _Job, run: Run, place: int, right: Any) -> str:
         if len(found["rows"]) != job.numbers["epochs"]:
             return f"{len(found['rows'])} elements in the list that rank {rank} returns"
         for epoch, (row, loss, tested) in enumerate(zip(found["rows"], right["losses"], right["tested"], strict=True)):
+            if len(row) != len(tested) + 1:
+                return f"{len(row)} numbers for epoch {epoch} on rank {rank}"
             if not np.isclose(row[0], loss, rtol=CLOSE):
                 return f"a training loss of {row[0]:.6g} in place of {loss:.6g} on rank {rank}, epoch {epoch}"
             if not np.allclose(row[1:], tested, rtol=CLOSE):
@@ -370,7 +374,7 @@ def _saved(job: _Job, run: Run, place: int, right: Any) -> str:  # noqa: ARG001
             if save["numbers"].shape != state.shape or not np.array_equal(save["numbers"], state):
                 return f"save {epoch} has other parameters than there are after epoch {epoch}"
         own = job.numbers["epochs"] * (place + 1)  # the saves of the jobs so far
-        if found["returned"] < sorted(ends)[:own][-1] - CLOSE:
+        if found["returned"] < max(sorted(ends)[:own], default=0.0) - CLOSE:
             return f"rank {rank} returns before the last file is written"
     return ""
 
@@ -379,7 +383,7 @@ def _exchanged(job: _Job, run: Run, place: int, right: Any) -> str:
     """Bytes of the whole run; judged with its last job, in which all updates are known."""
     known = [len(result["states"]) for result in run.results[0]["jobs"]]
     if right is None:
-        return f"batches that are not of {job.numbers['epochs']} whole epochs"
+        return f"batches that are not those of {job.numbers['epochs']} epochs of whole updates"
     if place < len(known) - 1:
         return ""
     travelled = sum(one.num_bytes for one in run.log.collectives if one.kind in REDUCTIONS)
@@ -392,7 +396,7 @@ def _exchanged(job: _Job, run: Run, place: int, right: Any) -> str:
 
 def _too_much(run: Run, most_bytes: int, most: int) -> str:
     """What is wrong about the messages of a run."""
-    travelled = sum(one.num_bytes for one in [*run.log.collectives, *run.log.messages])
+    travelled = sum(one.num_bytes for one in run.log.collectives) + sum(one.num_bytes for one in run.log.messages)
     if len(run.log.collectives) > most or run.log.messages:
         return f"{len(run.log.collectives)} collectives and {len(run.log.messages)} messages for {most} evaluations"
     return f"{travelled} bytes in {most} evaluations" if travelled > most_bytes else ""

@@ -6,7 +6,9 @@
 def evaluate(
     model: nn.Module, data: Dataset[tuple[Tensor, Tensor]], loss: Callable[[Tensor, Tensor], Tensor], batch: int
 ) -> tuple[float, float]:
-    own = Subset(data, range(dist.get_rank(), len(data) // dist.get_world_size() * dist.get_world_size(), dist.get_world_size()))
+    own = Subset(
+        data, range(dist.get_rank(), len(data) // dist.get_world_size() * dist.get_world_size(), dist.get_world_size())
+    )
     trains = model.training
     model.eval()
     sums = torch.zeros(3, dtype=torch.float64)

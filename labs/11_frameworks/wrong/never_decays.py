@@ -7,7 +7,6 @@ def train_ddp(job: Job) -> list[Epoch]:
     loader = DataLoader(job.training, batch_size=job.batch, sampler=sampler)
     model = DistributedDataParallel(job.model)
     optimizer = job.optimizer(model.parameters(), learning_rate(job))
-    schedule = ExponentialLR(optimizer, job.decay)
     epochs = []
     for epoch in range(job.epochs):
         sampler.set_epoch(epoch)

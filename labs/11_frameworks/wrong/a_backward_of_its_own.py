@@ -1,0 +1,32 @@
+# caught by: framework_trains_as_one_process
+"""Accelerate makes no backward."""
+
+
+def train_framework(job):
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=job.accumulated)
+    model, optimizer, loader = accelerator.prepare(
+        job.model,
+        job.optimizer(job.model.parameters(), learning_rate(job)),
+        DataLoader(job.training, batch_size=job.batch, shuffle=True),
+    )
+    rows = []
+    for _ in range(job.epochs):
+        losses = []
+        for inputs, classes in loader:
+            with accelerator.accumulate(model):
+                loss = job.loss(model(inputs), classes)
+                (loss / job.accumulated).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            losses.append(loss.detach())
+        for group in optimizer.param_groups:
+            group["lr"] *= job.decay
+        mean = accelerator.reduce(torch.stack(losses).mean(), "mean").item()
+        plain = accelerator.unwrap_model(model)
+        rows.append(Epoch(mean, *evaluate(plain, job.test, job.loss, job.batch)))
+        if accelerator.is_main_process:
+            job.save(plain.state_dict())
+        accelerator.wait_for_everyone()
+    return rows
