@@ -53,13 +53,14 @@ class Job:
 def train(job: Job) -> list[Epoch]:
     """Trains in one process. Returns what each epoch has come to."""
     batches = DataLoader(job.training, batch_size=job.batch, shuffle=True)
-    steps = job.optimizer(job.model.parameters(), job.rate * job.batch * job.accumulated / job.rate_samples)
+    model = job.model
+    steps = job.optimizer(model.parameters(), job.rate * job.batch * job.accumulated / job.rate_samples)
     falling = StepLR(steps, step_size=1, gamma=job.decay)
     history = []
     for _ in range(job.epochs):
         batch_losses = []
         for number, (samples, classes) in enumerate(batches, start=1):
-            batch_loss = job.loss(job.model(samples), classes)
+            batch_loss = job.loss(model(samples), classes)
             (batch_loss / job.accumulated).backward()
             batch_losses.append(batch_loss.item())
             if number % job.accumulated == 0:
@@ -67,7 +68,7 @@ def train(job: Job) -> list[Epoch]:
                 steps.zero_grad()
         falling.step()
         history.append(Epoch(fmean(batch_losses), *tested(job)))
-        job.save(job.model.state_dict())
+        job.save(model.state_dict())
     return history
 
 

@@ -77,14 +77,14 @@ def evaluate(
 def train_ddp(job: Job) -> list[Epoch]:
     """Ports the script to DistributedDataParallel, without a framework. The first text of this file has the rules."""
     # write
-    sampler = DistributedSampler(job.training)
-    loader = DataLoader(job.training, batch_size=job.batch, sampler=sampler)
+    shares = DistributedSampler(job.training)
+    loader = DataLoader(job.training, batch_size=job.batch, sampler=shares)
     model = DistributedDataParallel(job.model)
     optimizer = job.optimizer(model.parameters(), learning_rate(job))
     schedule = ExponentialLR(optimizer, job.decay)
     epochs = []
     for epoch in range(job.epochs):
-        sampler.set_epoch(epoch)
+        shares.set_epoch(epoch)
         losses = []
         for number, (inputs, labels) in enumerate(loader, start=1):
             last = number % job.accumulated == 0
@@ -116,17 +116,14 @@ def train_framework(job: Job) -> list[Epoch]:
     # write
     import lightning.pytorch as pl
 
-    class Port(pl.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = job.model
-            self.losses: list[Tensor] = []
-            self.epochs: list[Epoch] = []
+    losses: list[Tensor] = []
+    epochs: list[Epoch] = []
 
+    class Port(pl.LightningModule):
         def training_step(self, pair: list[Tensor]) -> Tensor:
             inputs, labels = pair
             loss = job.loss(self.model(inputs), labels)
-            self.losses.append(loss.detach())
+            losses.append(loss.detach())
             return loss
 
         def configure_optimizers(self):
@@ -134,9 +131,9 @@ def train_framework(job: Job) -> list[Epoch]:
             return [optimizer], [ExponentialLR(optimizer, job.decay)]
 
         def on_train_epoch_end(self) -> None:
-            training_loss = self.trainer.strategy.reduce(torch.stack(self.losses).mean(), reduce_op="mean").item()
-            self.losses.clear()
-            self.epochs.append(Epoch(training_loss, *evaluate(self.model, job.test, job.loss, job.batch)))
+            training_loss = self.trainer.strategy.reduce(torch.stack(losses).mean(), reduce_op="mean").item()
+            losses.clear()
+            epochs.append(Epoch(training_loss, *evaluate(self.model, job.test, job.loss, job.batch)))
             if self.trainer.is_global_zero:
                 job.save(self.model.state_dict())
             self.trainer.strategy.barrier()
@@ -147,6 +144,7 @@ def train_framework(job: Job) -> list[Epoch]:
         enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     port = Port()
+    port.model = job.model
     trainer.fit(port, DataLoader(job.training, batch_size=job.batch, shuffle=True))
-    return port.epochs
+    return epochs
     # end
