@@ -20,6 +20,8 @@ EXTRAS = {
     "jsonschema": "course",
     "kaleido": "course",
     "optuna": "course",
+    "lightning": "frameworks",
+    "accelerate": "frameworks",
     "distributed": "cluster",
     "pyarrow": "cluster",
     "sphinx": "site",
