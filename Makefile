@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "distsim: 2 of 3: bringing pip up to date"
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@echo "distsim: 3 of 3: downloading and installing $$(wc -l < constraints.txt) packages, as pip tells"
-	@$(BIN)/python -m pip install --constraint constraints.txt --editable ".[course,labs,cluster,dev]"
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable ".[course,labs,cluster,frameworks,dev]"
 	@touch $(STAMP)
 	@echo "distsim: installed"
 

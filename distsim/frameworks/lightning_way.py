@@ -38,7 +38,7 @@ class Noting(lightning.Callback):
     def __init__(self, record: Record) -> None:
         self.record = record
 
-    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:  # noqa: ARG002
         """Called by the Trainer after each update."""
         self.record.update(outputs["loss"])
 
