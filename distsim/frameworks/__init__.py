@@ -1,5 +1,5 @@
 """One training of a small network, written four ways: bare DDP, Horovod's functions, Lightning and Accelerate."""
 
-from distsim.frameworks.training import WAYS, Run, trained
+from distsim.frameworks.training import WAYS, Run, script, statements, trained, trained_or_recorded
 
-__all__ = ["WAYS", "Run", "trained"]
+__all__ = ["WAYS", "Run", "script", "statements", "trained", "trained_or_recorded"]

@@ -7,6 +7,7 @@ DistributedSampler. The loader is therefore not given to it.
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -20,7 +21,7 @@ def train(updates: int, record: Record) -> None:
     """Trains for so many updates."""
     accelerator = Accelerator(cpu=True)
     data = training_set()
-    sampler = DistributedSampler(data, seed=SEED)
+    sampler: DistributedSampler[Any] = DistributedSampler(data, seed=SEED)
     loader = DataLoader(data, BATCH, sampler=sampler)
     model = network()
     model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), RATE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,7 +18,7 @@ def train(updates: int, record: Record) -> None:
     """Trains for so many updates."""
     dist.init_process_group("gloo")
     data = training_set()
-    sampler = DistributedSampler(data, seed=SEED)
+    sampler: DistributedSampler[Any] = DistributedSampler(data, seed=SEED)
     loader = DataLoader(data, BATCH, sampler=sampler)
     model = DistributedDataParallel(network())
     optimizer = torch.optim.SGD(model.parameters(), RATE)
@@ -26,7 +27,7 @@ def train(updates: int, record: Record) -> None:
         for inputs, targets in loader:
             optimizer.zero_grad()
             loss = cross_entropy(model(inputs), targets)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             record.update(loss)
             if len(record.losses) == updates:

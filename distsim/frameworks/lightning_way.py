@@ -52,4 +52,4 @@ def train(updates: int, record: Record) -> None:
         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     trainer.fit(module, DataLoader(training_set(), BATCH, shuffle=True))
-    record.finish(module)
+    record.finish(module.model)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from distsim.files import write_text
 from distsim.frameworks.task import Record
 
 
@@ -19,7 +20,7 @@ def main(way: str, updates: str, folder: str) -> None:
     torch.set_num_threads(1)
     record = Record()
     import_module(f"distsim.frameworks.{way}").train(int(updates), record)
-    (Path(folder) / f"{os.environ['RANK']}.json").write_text(json.dumps(asdict(record)), "utf-8")
+    write_text(Path(folder) / f"{os.environ['RANK']}.json", json.dumps(asdict(record)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset, TensorDataset
 
 from distsim.learning.problems import digits, mlp
@@ -30,11 +31,15 @@ def network() -> nn.Module:
 
 @dataclass
 class Record:
-    """What one rank notes: the loss of each update, and the moment at which the update ended."""
+    """What one rank notes: the loss of each update, and the moment at which the update ended.
+
+    final_loss: after the last update, over all training samples.
+    """
 
     losses: list[float] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
     parameters: list[float] = field(default_factory=list)
+    final_loss: float = 0.0
 
     def update(self, loss: Tensor) -> None:
         """Notes an update that has just ended."""
@@ -42,5 +47,8 @@ class Record:
         self.ends.append(time.perf_counter())
 
     def finish(self, model: nn.Module) -> None:
-        """Notes the parameters after the last update."""
+        """Notes the parameters after the last update, and the loss that they give."""
+        training, _ = digits()
+        with torch.no_grad():
+            self.final_loss = cross_entropy(model(training.inputs), training.targets).item()
         self.parameters = torch.cat([part.detach().flatten() for part in model.parameters()]).tolist()
