@@ -819,6 +819,62 @@ ANSWERS: dict[str, dict[str, Answers]] = {
             ],
         ),
     },
+    "11_frameworks": {
+        "updates_of_an_epoch": Answers(
+            right=[196, 196.0],
+            wrong=[
+                (1563, "one device alone"),
+                (6250, "samples of a device"),
+                (195, "last samples"),
+                (195.3125, "no part of an update"),
+                (12504, "not more"),
+            ],
+        ),
+        "rate_of_eight": Answers(
+            right=[0.4],
+            wrong=[
+                (0.2, "samples of a device have changed"),
+                (0.1, "number of devices has changed"),
+                (0.05, "Nobody scales"),
+                (0.1414, "rule for Adam"),
+                (0.00625, "allows a larger rate"),
+                (0.8, "effective batches"),
+            ],
+        ),
+        "least_update_ms": Answers(
+            right=[73.5],
+            wrong=[
+                (75, "the whole"),
+                (0.03, "Divide by the share"),
+                (0.0735, "in seconds"),
+                (0.75, "not 2"),
+                (76.5, "what the framework adds"),
+            ],
+        ),
+        "counted_twice": Answers(
+            right=[8],
+            wrong=[
+                (16, "missing to one more"),
+                (0, "no multiple of 24"),
+                (24, "Not every rank"),
+                (42, "samples of a rank"),
+                (1008, "How many is that together"),
+            ],
+        ),
+        "accuracy": Answers(
+            right=[
+                lambda right, seen: sum(right) / sum(seen),
+                lambda right, seen: sum(r / sum(seen) for r in right),
+            ],
+            wrong=[
+                (lambda right, seen: sum(r / s for r, s in zip(right, seen, strict=True)) / len(seen), "equally many"),
+                (lambda right, seen: right[0] / seen[0], "rank 0 alone"),
+                (lambda right, _: sum(right) / len(right), "not a share"),
+                (lambda right, seen: sum(seen) / sum(right), "other way round"),
+                (0.9, "must be a function"),
+            ],
+        ),
+    },
     "12_failures": {
         "failure_hours": Answers(
             right=[12],
