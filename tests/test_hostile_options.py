@@ -192,6 +192,15 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
         },
     ),
     "lab release": ("new", {"out": [*NO_FOLDERS, "full"], "labs": LABS}),
+    "contest": (
+        "folder",
+        {
+            "submissions": MISSING,
+            "seeds": [*WHOLE, "0", "1001", DIGITS],
+            "problem": [*MISSING, "folder", "s.toml"],
+            "out": [*TEXTS, "x", *written(".html")],
+        },
+    ),
     "grade": (
         "3 --submission tasks.py",
         {

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from distsim.cli.main import distsim
+from distsim.material import CONTEST
 
 COURSE = Path(__file__).parents[2] / "course"
 PAGE = (COURSE / "FOR_INSTRUCTORS.md").read_text("utf-8")
@@ -62,7 +63,8 @@ def test_minutes_are_those_of_the_syllabus_and_of_the_labs(plan: str) -> None:
         assert int(minutes) == sum(map(sum, spent)), f"{plan}, {when}"
         of_chapters, of_labs = of_chapters + sum(spent[0]), of_labs + sum(spent[1])
         for name in named(written):
-            assert f"`tasks.py` of lab {name[:2]}: {labs()[name][1]} points" in handed_in, f"{plan}, {when}"
+            what = "an entry for" if name.startswith(CONTEST[:2]) else "`tasks.py` of"
+            assert f"{what} lab {name[:2]}: {labs()[name][1]} points" in handed_in, f"{plan}, {when}"
         seen += [f"chapter {name}" for name in named(read)] + [f"lab {name}" for name in named(written)]
     assert len(seen) == len(set(seen))
     lead = " ".join(PLANS[plan].partition("|")[0].split())
