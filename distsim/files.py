@@ -112,3 +112,13 @@ def write_text(path: Path, text: str) -> None:
     """Replaces `path` by `text` in UTF-8."""
     with replaced(path) as stream:
         stream.write(text.encode("utf-8"))
+
+
+def printable(name: str) -> str:
+    """A file's name as printable text; other bytes and characters are escaped.
+
+    >>> printable("ada"), printable(os.fsdecode(b"J\\xf6rg"))
+    ('ada', 'J\\\\xf6rg')
+    """
+    text = os.fsencode(name).decode("utf-8", errors="backslashreplace")
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)

@@ -197,6 +197,7 @@ COMMANDS: dict[str, tuple[str, dict[str, list[str]]]] = {
         {
             "submissions": MISSING,
             "seeds": [*WHOLE, "0", "1001", DIGITS],
+            "held_out": [*WHOLE, DIGITS],
             "problem": [*MISSING, "folder", "s.toml"],
             "out": [*TEXTS, "x", *written(".html")],
         },

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, warn, wide_table
 from distsim.errors import InputError
-from distsim.files import check_writable
+from distsim.files import check_writable, printable
 from distsim.progress import Phase, bar
 from distsim.units import show
+from distsim.validated_table import LARGEST_COUNT
 
 if TYPE_CHECKING:
     from distsim.contest.race import Race, Result
@@ -27,33 +29,39 @@ MOST_SEEDS = 1000
 @click.argument("submissions", type=PATH)
 @click.option("--seeds", type=click.IntRange(1, MOST_SEEDS), default=10, show_default=True, metavar="N",
               help="Held-out seeds on which each entry races.")  # fmt: skip
+@click.option("--held-out", type=click.IntRange(0, LARGEST_COUNT), metavar="N",
+              help="Draw the seeds from a number of yours (default: the published one of the problem).")  # fmt: skip
 @click.option("--problem", type=PATH, help="A folder with another problem (default: labs/15_contest).")
 @click.option("--out", type=PATH, help="Draw the race on the first seed: .png, .svg or .html.")
 @click.option("--trust", is_flag=True, help="Run rules without confinement; for machines that cannot confine.")
 @json_option
 def contest(
-    submissions: Path, seeds: int, problem: Path | None, out: Path | None, trust: bool, as_json: bool
+    submissions: Path, seeds: int, held_out: int | None, problem: Path | None, out: Path | None, trust: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Race the entries of a class to a target loss, beside the reference policies.
 
     SUBMISSIONS holds a folder for each entry, with entry.toml and its rule or schedule. Each entry has points for its
-    mean time on seeds that nobody has seen, and for the prediction of this time. An entry that breaks the rules of the
-    contest has none, and the table says why. The same entries give the same table.
+    mean time on held-out seeds, and for the prediction of this time. An entry that breaks the rules of the contest has
+    none, and the table says why. The same entries give the same table, unless a rule draws random numbers of its own.
+    For grades, draw the seeds from a number that nobody knows.
 
     \b
         distsim contest submissions
-        distsim contest submissions --seeds 30 --out race.html
+        distsim contest submissions --seeds 30 --held-out 90125 --out race.html
         distsim contest my_folder --seeds 3      # with one entry in it, to try it
     """
     from distsim.contest.place import contest_folder
     from distsim.contest.problem import Problem
-    from distsim.contest.race import entries, race
+    from distsim.contest.race import ALL_AT, entries, race
 
     if out is not None:
         if out.suffix not in PICTURES:
             raise InputError.of("--out", str(out), f"must end in {' or '.join(PICTURES)}", "rename it, as in race.html")
         check_writable(out)
     posed = Problem.at(problem or contest_folder())
+    if held_out is not None:
+        posed = posed.drawing_from(held_out)
     folders = entries(submissions)
     if not trust and any(path.suffix == ".py" for folder in folders for path in folder.iterdir()):
         _check_confined()
@@ -78,11 +86,12 @@ def contest(
     rules = posed.rules
     console().print(_table(found))
     print_notes([
-        f"speed: up to {rules.speed_points:g} points, all for the time of {found.references[0].name} or less, none for "
-        f"that of {found.references[-1].name} or more, on a scale of ratios",
+        f"speed: up to {rules.speed_points:g} points, none for the time of {found.references[-1].name} or more, "
+        f"all for {ALL_AT:g} of that of {found.references[0].name} or less, on a scale of ratios",
         f"prediction: up to {rules.prediction_points:g} points, all for an error of at most {rules.within_pct:g} %, "
         f"none from {rules.beyond_pct:g} % on",
-        *(f"{one.name} has no points: {one.broken}" for one in found.entries if one.broken),
+        *(f"{one.name} has no points: {printable(one.broken)}" for one in found.entries if one.broken),
+        *(["the seeds are those of the published number; for grades, write --held-out"] if held_out is None else []),
         *(["the race on the first seed: " + str(out)] if out is not None else []),
     ])  # fmt: skip
 
@@ -103,7 +112,7 @@ def _table(found: Race) -> Table:
     )  # fmt: skip
     for one in found.entries:
         points = [f"{value:.1f}" for value in (one.speed, one.accuracy, one.points)]
-        rows.add_row(one.name, one.kind, *_times(one), *points)
+        rows.add_row(Text(one.name), one.kind, *_times(one), *points)
     rows.add_section()
     for one in found.references:
         rows.add_row(one.name, "reference", *_times(one), *[NOT_APPLICABLE] * 3)
@@ -114,7 +123,7 @@ def _times(one: Result) -> list[str]:
     """The cells of the time, its interval, the prediction and its error."""
     predicted = NOT_APPLICABLE if one.prediction_seconds is None else show(one.prediction_seconds, "second")
     if one.broken:
-        return ["broke a rule", NOT_APPLICABLE, predicted, NOT_APPLICABLE]
+        return ["no race", NOT_APPLICABLE, predicted, NOT_APPLICABLE]
     if not one.reaches:
         return ["not reached", NOT_APPLICABLE, predicted, NOT_APPLICABLE]
     around = one.interval

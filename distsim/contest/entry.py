@@ -25,6 +25,7 @@ from distsim.collectives import Schedule
 from distsim.contest.problem import Problem, Rate, read_table, wrong_key
 from distsim.contest.schedule_file import read_schedule
 from distsim.errors import InputError
+from distsim.files import printable
 from distsim.policies import WithServer
 from distsim.scenario import Scenario
 from distsim.simulation import check_decides, check_sums
@@ -33,6 +34,7 @@ from distsim.validated_table import ValidatedTable
 
 ENTRY = "entry.toml"
 OWN = ("policy", "communication")  # the tables that an entry brings; all others are the problem's
+TOGETHER = ("pipeline", "tensor", "mesh")
 GIVEN = ("name", "steps", "seed", "cluster", "compute", "workload", "failures", "cost")
 
 
@@ -80,9 +82,15 @@ class Entry:
             written = _Written.model_validate(table)
         except ValidationError as error:
             raise wrong_key(folder / ENTRY, error) from None
+        if (kind := written.policy.get("kind")) in TOGETHER:
+            rule = "has workers that share a batch; in the contest each worker has its own"
+            raise InputError.of("policy.kind", kind, rule, f"take none of {', '.join(TOGETHER)}")
+        if written.policy.get("compression", 1.0) != 1.0:
+            rule = "would change the gradients, which the race cannot count"
+            raise InputError.of("policy.compression", written.policy["compression"], rule, "leave it out")
         scenario = problem.scenario.replacing({key: table[key] for key in OWN})
         entry = cls(
-            folder.name, folder, scenario, written.rate, _prediction(written.prediction, predicts=predicts),
+            printable(folder.name), folder, scenario, written.rate, _prediction(written.prediction, predicts=predicts),
             written.rule, _schedule(folder, written, scenario),
         )  # fmt: skip
         entry._check_budget(problem)

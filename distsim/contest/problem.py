@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -68,6 +68,10 @@ class Problem:
             raise InputError.of("the contest", str(folder / REFERENCES), rule, "add references/ring/entry.toml")
         return cls(scenario, rules, tuple(references))
 
+    def drawing_from(self, held_out: int) -> Problem:
+        """The same problem with another number for the held-out seeds."""
+        return replace(self, rules=self.rules.model_copy(update={"held_out": held_out}))
+
     def seeds(self, count: int) -> list[int]:
         """The held-out seeds: the same for the same `held_out`, and none is the seed of the published scenario.
 
@@ -81,7 +85,9 @@ class Problem:
 
 
 def read_table(path: Path) -> dict[str, object]:
-    """The TOML table in a file. Raises InputError where the file cannot be read."""
+    """The TOML table in a file. Raises InputError where the file cannot be read, or is none, such as a named pipe."""
+    if path.exists() and not path.is_file():
+        raise InputError.of("file", str(path), "is no file", "write it as a plain file")
     try:
         text = files.read(path, LARGEST_MEGABYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -93,7 +99,8 @@ def read_table(path: Path) -> dict[str, object]:
 def wrong_key(path: Path, error: ValidationError) -> InputError:
     """The first fault of a table, in one sentence."""
     first = error.errors()[0]
-    key = ".".join(map(str, first["loc"])) or path.stem
+    # pydantic adds the name of a kind to a place where several kinds are allowed
+    key = ".".join(str(part) for part in first["loc"] if "[" not in str(part) and "-" not in str(part)) or path.stem
     kind, value = first["type"], first["input"]
     if kind == "missing":
         return InputError(f"{path.name}: {key} is missing. Cure: write it")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +24,7 @@ from distsim.contest.entry import Entry
 from distsim.contest.problem import Problem, Rules
 from distsim.contest.rule_process import ConfinedRule, confined_rule
 from distsim.errors import DistsimError, InputError
+from distsim.files import printable
 from distsim.learning.curve import Curve
 from distsim.learning.optimizers import Sgd
 from distsim.learning.replay import replay
@@ -32,6 +33,7 @@ from distsim.simulation import simulate
 from distsim.statistics import Interval, interval
 from distsim.trace import Trace
 
+ALL_AT = 0.8  # of the fastest reference's time: an entry that is so fast has all points for speed
 LOOKS = 400  # at so many updates of a run, evenly spaced, the loss is evaluated
 
 
@@ -131,7 +133,7 @@ def _entered(folder: Path, problem: Problem, *, predicts: bool = True) -> Entry 
     try:
         return Entry.at(folder, problem, predicts=predicts)
     except InputError as error:
-        return Result(folder.name, "–", broken=str(error))
+        return Result(printable(folder.name), "–", broken=str(error))
 
 
 def _raced(
@@ -164,7 +166,11 @@ def run(entry: Entry, seed: int, problem: Problem, *, trusted: bool = False) -> 
 @contextmanager
 def _rule(entry: Entry, *, trusted: bool) -> Iterator[ConfinedRule | None]:
     workers = entry.scenario.cluster.workers
-    asked = nullcontext() if entry.rule is None else confined_rule(entry.folder, entry.rule, workers, trusted=trusted)
+    if entry.rule is None:
+        yield None
+        return
+    updates = entry.scenario.policy.updates(entry.scenario.steps, workers)
+    asked = confined_rule(entry.folder, entry.rule, workers, updates, trusted=trusted)
     with asked as rule:
         yield rule
 
@@ -179,14 +185,12 @@ def check_updates(trace: Trace) -> None:
 
 
 def speed_points(seconds: float, fastest: float, slowest: float, most: float) -> float:
-    """None at the slowest reference's time, all at the fastest one's, even in between on a scale of ratios.
+    """None at the slowest reference's time, all at `ALL_AT` of the fastest one's; even between, on a scale of ratios.
 
-    >>> [round(speed_points(seconds, fastest=10.0, slowest=40.0, most=12.0), 2) for seconds in (50.0, 40.0, 20.0, 8.0)]
+    >>> [round(speed_points(seconds, fastest=12.5, slowest=40.0, most=12.0), 2) for seconds in (50.0, 40.0, 20.0, 10.0)]
     [0.0, 0.0, 6.0, 12.0]
     """
-    if slowest <= fastest:
-        return most if seconds <= fastest else 0.0
-    return most * min(max(math.log(slowest / seconds) / math.log(slowest / fastest), 0.0), 1.0)
+    return most * min(max(math.log(slowest / seconds) / math.log(slowest / (ALL_AT * fastest)), 0.0), 1.0)
 
 
 def prediction_points(error_pct: float | None, rules: Rules) -> float:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from distsim.errors import InputError
@@ -25,6 +26,8 @@ from distsim.testbed import frames
 from distsim.testbed.sandbox import Limits, Sandbox
 
 ANSWER_SECONDS = 20.0  # for one decision, and for the start of the rule; both usually take milliseconds
+RUN_SECONDS = 60.0  # for all decisions of one run
+MOST_DECISIONS = 20  # for each update that the run needs; a rule that drops gradient after gradient never ends
 LIMITS = Limits(memory_bytes=2**30, processes=8, cpu_seconds=30)
 MOST_ANSWERS = 10_000
 
@@ -32,15 +35,22 @@ MOST_ANSWERS = 10_000
 class ConfinedRule:
     """Asks the rule in the other process. It serves one run; a rule that does not answer raises InputError.
 
-    cancel: as the rule says.
+    cancel: as the rule says. updates: of the run, which bounds how many decisions it may take.
     """
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, updates: int) -> None:
         self._channel = channel
+        self._left = MOST_DECISIONS * updates
+        self._until = monotonic() + RUN_SECONDS
         self.cancel = bool(self._received("cancel")["cancel"])
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:
         """The rule's decision. Its form is checked by `OwnRule`, which asks this object."""
+        if self._left == 0:
+            raise InputError(
+                "the rule drops so many gradients that the run does not end. Cure: make updates of those that arrive"
+            )
+        self._left -= 1
         try:
             frames.send(self._channel, [worker, step, read_version])
         except OSError:
@@ -52,10 +62,14 @@ class ConfinedRule:
         return Decision(found["version"], found["applied"], tuple(map(_pair, answers)))
 
     def _received(self, *keys: str) -> dict[str, Any]:
+        left = self._until - monotonic()
+        if left <= 0.0:
+            raise _silent(f"it takes more than {RUN_SECONDS:g} s for a run")
+        self._channel.settimeout(min(ANSWER_SECONDS, left))
         try:
             found = frames.receive(self._channel)
         except TimeoutError:
-            raise _silent(f"it takes more than {ANSWER_SECONDS:g} s for one decision") from None
+            raise _silent(f"it takes more than {min(ANSWER_SECONDS, left):.0f} s for one decision") from None
         except (EOFError, OSError):
             raise _silent("its process has ended, or used more than it may") from None
         except frames.FrameError as error:
@@ -76,14 +90,15 @@ def _silent(why: str) -> InputError:
 
 
 @contextmanager
-def confined_rule(folder: Path, spec: str, workers: int, *, trusted: bool = False) -> Iterator[ConfinedRule]:
+def confined_rule(
+    folder: Path, spec: str, workers: int, updates: int, *, trusted: bool = False
+) -> Iterator[ConfinedRule]:  # fmt: skip
     """The rule that `spec` names in `folder`, in a process of its own while the block lasts.
 
-    trusted: without confinement, for machines that cannot confine.
+    updates: of the run. trusted: without confinement, for machines that cannot confine.
     """
     own, other = socket.socketpair()
     with own, other:
-        own.settimeout(ANSWER_SECONDS)
         command = [
             sys.executable, "-m", "distsim.contest.rule_process",
             str(other.fileno()), str(folder.resolve()), spec, str(workers), str(int(trusted)),
@@ -94,7 +109,7 @@ def confined_rule(folder: Path, spec: str, workers: int, *, trusted: bool = Fals
         )  # fmt: skip
         other.close()
         try:
-            yield ConfinedRule(own)
+            yield ConfinedRule(own, updates)
         finally:
             own.close()
             process.terminate()  # its sandbox ends every process of the rule

@@ -23,13 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from distsim.errors import InputError
+from distsim.files import printable
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.submission import (
     MOST_NOTEBOOK_BYTES,
     MOST_TASKS_BYTES,
     Submission,
     of_file,
-    printable,
     submission,
 )
 

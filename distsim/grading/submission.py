@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distsim.errors import InputError
+from distsim.files import printable
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import check_sources, for_grading, grade_id, parsed
 
@@ -55,16 +56,6 @@ def submission(path: Path, lab: Lab, student: str | None = None) -> Submission:
         if os.path.lexists(folder / TASKS) and not (folder != path and folder.is_symlink()):
             return of_file(folder / TASKS, folder / NOTEBOOK, lab, named)
     return Submission(named, path / TASKS, None, f"there is no {TASKS} in the submission")
-
-
-def printable(name: str) -> str:
-    """A file's name as printable text; other bytes and characters are escaped.
-
-    >>> printable("ada"), printable(os.fsdecode(b"J\\xf6rg"))
-    ('ada', 'J\\\\xf6rg')
-    """
-    text = os.fsencode(name).decode("utf-8", errors="backslashreplace")
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def of_file(path: Path, notebook: Path | None, lab: Lab, student: str) -> Submission:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from distsim.contest.entry import Entry
@@ -39,6 +41,9 @@ def test_it_brings_its_policy_and_all_else_is_given(written: Write, problem: Pro
         ({}, SERVER.format(kind="synchronous") + "servers = 2\n", "makes 10 hosts, and the budget has 9"),
         ({}, RING.replace("ring", "star"), "star"),
         ({}, "", "policy is missing"),
+        ({}, RING.replace('"synchronous"', '"pipeline"'), "has workers that share a batch"),
+        ({}, RING.replace('"synchronous"', '"tensor"'), "has workers that share a batch"),
+        ({}, RING.replace('"synchronous"', '"ddp"\ncompression = 0.5'), "would change the gradients"),
         ({"rule": '"rule.py:Mine"'}, RING, "needs a parameter server"),
         ({"rule": '"none.py:Mine"'}, ASYNCHRONOUS, "names no class in a file beside entry.toml"),
         ({"rule": '"../ada/rule.py:Mine"'}, ASYNCHRONOUS, "names no class in a file beside entry.toml"),
@@ -59,6 +64,14 @@ def test_each_fault_is_told(
 def test_colocated_servers_are_within_the_budget(written: Write, problem: Problem) -> None:
     tables = SERVER.format(kind="synchronous") + "servers = 8\ncolocated = true\n"
     assert len(Entry.at(written(tables), problem).scenario.servers) == 8
+
+
+def test_a_named_pipe_is_no_entry(written: Write, problem: Problem) -> None:
+    folder = written()
+    (folder / "entry.toml").unlink()
+    os.mkfifo(folder / "entry.toml")
+    with pytest.raises(InputError, match="is no file"):
+        Entry.at(folder, problem)
 
 
 def test_a_reference_need_not_predict(written: Write, problem: Problem) -> None:

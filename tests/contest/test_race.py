@@ -72,14 +72,29 @@ def test_the_seeds_are_held_out_and_drawn_from_the_number_of_the_class(problem: 
     assert unlucky.seeds(10) == [seed for seed in seeds[:11] if seed != seeds[3]]
 
 
+def test_another_number_draws_other_seeds(run: Run, tmp_path: Path) -> None:
+    entry = tmp_path / "class" / "[bold]a\x1b[31m"
+    entry.mkdir(parents=True)
+    shutil.copy(ENTRIES / "faster_cluster" / "entry.toml", entry)
+    code, out, err = run("contest", tmp_path / "class", "--seeds", 1, "--held-out", 7)
+    assert (code, err) == (0, "")
+    assert "[bold]a\\x1b[31m" in out.replace("\n", "")
+    assert "\x1b[31m" not in out
+    assert "published number" not in out
+    assert "published number" in run("contest", tmp_path / "class", "--seeds", 1)[1]
+    code, out, _ = run("contest", tmp_path / "class", "--seeds", 3, "--held-out", 7, "--json")
+    assert json.loads(out)["seeds"] == Problem.at(ENTRIES.parents[2] / "labs" / "15_contest").drawing_from(7).seeds(3)
+
+
 def test_points_for_speed() -> None:
     def points(seconds: float) -> float:
-        return speed_points(seconds, fastest=10.0, slowest=40.0, most=12.0)
+        return speed_points(seconds, fastest=12.5, slowest=40.0, most=12.0)
 
     assert [points(40.0), points(10.0), points(1.0), points(100.0)] == [0.0, 12.0, 12.0, 0.0]
     assert points(20.0) == pytest.approx(6.0)
-    assert speed_points(10.0, 10.0, 10.0, 12.0) == 12.0
-    assert speed_points(11.0, 10.0, 10.0, 12.0) == 0.0
+    assert 9.0 < points(12.5) < 12.0  # as fast as the fastest reference: there is more to win
+    assert speed_points(8.0, 10.0, 10.0, 12.0) == 12.0
+    assert speed_points(10.0, 10.0, 10.0, 12.0) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.real, pytest.mark.more]
 def test_it_decides_as_in_this_process(problem: Problem) -> None:
     entry = Entry.at(ENTRIES / "own_rule", problem)
     scenario = entry.scenario.replacing({"steps": 20})
-    with confined_rule(entry.folder, "rule.py:FirstTwo", 8) as rule:
+    with confined_rule(entry.folder, "rule.py:FirstTwo", 8, 160) as rule:
         found = simulate(scenario, rule=rule)
     expected = simulate(scenario, rule=load_rule(str(entry.folder / "rule.py:FirstTwo"), 8))
     assert found.contributions == expected.contributions
@@ -63,6 +63,7 @@ def refused(written: Write, problem: Problem, code: str) -> str:
         ("sys.exit(0)", "its process has ended"),
         ("x = bytearray(4 * 2**30)", "MemoryError|its process has ended"),
         ("open('/etc/passwd', 'a')", "raised"),
+        ("return Decision(applied=False, answers=((worker, 0),))", "drops so many gradients that the run does not end"),
         ("import socket; socket.create_connection(('127.0.0.1', 22))", "raised"),
     ],
 )
@@ -78,7 +79,7 @@ def test_it_cannot_read_the_contest(written: Write, problem: Problem) -> None:
     assert all(place.exists() for place in places)
     first = f"assert not any(map(os.path.exists, {[str(place) for place in places]}))"
     entry = Entry.at(written(ASYNCHRONOUS, code=HEAD.format(first=first)), problem)
-    with confined_rule(entry.folder, "rule.py:Mine", 8) as rule:
+    with confined_rule(entry.folder, "rule.py:Mine", 8, 160) as rule:
         assert rule.arrived(3, 0, 0).answers == ((3, 1),)
 
 
@@ -90,11 +91,19 @@ def test_a_rule_that_never_answers_is_given_up(
     assert "takes more than 5 s for one decision" in told
 
 
+def test_a_rule_that_is_slow_in_every_answer_is_given_up(
+    written: Write, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("distsim.contest.rule_process.RUN_SECONDS", 4.0)
+    told = refused(written, problem, HEAD.format(first="time.sleep(0.5)"))
+    assert "takes more than" in told
+
+
 def test_what_it_prints_is_for_nobody(
     written: Write, problem: Problem, capfd: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     entry = Entry.at(written(ASYNCHRONOUS, code=HEAD.format(first="print('x' * 100_000)")), problem)
-    with confined_rule(entry.folder, "rule.py:Mine", 8) as rule:
+    with confined_rule(entry.folder, "rule.py:Mine", 8, 160) as rule:
         assert rule.arrived(0, 0, 0).version == 1
     assert capfd.readouterr() == ("", "")
 
@@ -102,6 +111,6 @@ def test_what_it_prints_is_for_nobody(
 def test_no_process_is_left(written: Write, problem: Problem) -> None:
     entry = Entry.at(written(ASYNCHRONOUS, code=HEAD.format(first="os.fork() or time.sleep(600)")), problem)
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    with confined_rule(entry.folder, "rule.py:Mine", 8) as rule:
+    with confined_rule(entry.folder, "rule.py:Mine", 8, 160) as rule:
         rule.arrived(0, 0, 0)
     assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
