@@ -10,6 +10,7 @@ import click
 import pytest
 
 from distsim.cli.main import distsim
+from distsim.contest.place import contest_folder
 from distsim.examples import example
 from distsim.scenario import Scenario
 from tests.pages import README, ROOT, Page, run_command
@@ -58,6 +59,7 @@ def lab_of_the_readme(folder: Path) -> Path:
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
     scenario = example("backup_server").replacing({"steps": 10, "compute.mean": "10 ms", "workload.gradient": "64 KiB"})
     (tmp_path / "run.toml").write_text(scenario.dumps())
+    shutil.copytree(contest_folder() / "my_entries", tmp_path / "submissions")
     (tmp_path / "my_model.py").write_text(Page("course/YOUR_MODEL.md").blocks("python")[0], "utf-8")
     # `course` serves until Ctrl-C; tests/test_course_command.py starts and ends it.
     ours = [words for words in README.commands("distsim") if words[1] not in ("course", *OF_LABS)]
