@@ -40,6 +40,7 @@ class ConfinedRule:
 
     def __init__(self, channel: socket.socket, updates: int) -> None:
         self._channel = channel
+        self._frames, self._come = frames.Frames(), list[Any]()
         self._left = MOST_DECISIONS * updates
         self._until = monotonic() + RUN_SECONDS
         self.cancel = bool(self._received("cancel")["cancel"])
@@ -62,14 +63,13 @@ class ConfinedRule:
         return Decision(found["version"], found["applied"], tuple(map(_pair, answers)))
 
     def _received(self, *keys: str) -> dict[str, Any]:
-        left = self._until - monotonic()
-        if left <= 0.0:
+        allowed = min(ANSWER_SECONDS, self._until - monotonic())
+        if allowed <= 0.0:
             raise _silent(f"it takes more than {RUN_SECONDS:g} s for a run")
-        self._channel.settimeout(min(ANSWER_SECONDS, left))
         try:
-            found = frames.receive(self._channel)
+            found = self._answer(monotonic() + allowed)
         except TimeoutError:
-            raise _silent(f"it takes more than {min(ANSWER_SECONDS, left):.0f} s for one decision") from None
+            raise _silent(f"it takes more than {allowed:.0f} s for one decision") from None
         except (EOFError, OSError):
             raise _silent("its process has ended, or used more than it may") from None
         except frames.FrameError as error:
@@ -79,6 +79,18 @@ class ConfinedRule:
         if not isinstance(found, dict) or set(found) != set(keys):
             raise _silent("it answers with no decision")
         return found
+
+    def _answer(self, until: float) -> Any:
+        """The next message, which must be whole at that moment: a process that sends byte by byte gains no time."""
+        while not self._come:
+            self._channel.settimeout(max(until - monotonic(), 1e-3))
+            data = self._channel.recv(2**16)
+            if monotonic() > until:
+                raise TimeoutError
+            if not data:
+                raise EOFError
+            self._come += self._frames.feed(data)
+        return self._come.pop(0)
 
 
 def _pair(found: Any) -> Any:

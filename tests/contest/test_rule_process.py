@@ -99,6 +99,37 @@ def test_a_rule_that_is_slow_in_every_answer_is_given_up(
     assert "takes more than" in told
 
 
+SPEAKS_BY_ITSELF = """import os, stat, time
+sockets = [number for number in range(3, 64) if os.path.exists(f"/proc/self/fd/{{number}}")]
+sockets = [number for number in sockets if stat.S_ISSOCK(os.fstat(number).st_mode)]
+assert sockets
+class Mine:
+    def arrived(self, worker, step, read_version):
+        for number in sockets:
+            os.write(number, {begin})
+        while True:
+            time.sleep(0.2)
+            for number in sockets:
+                os.write(number, b"x")
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [
+        ('(1000).to_bytes(4, "big")', "takes more than 3 s for one decision"),
+        ('(2**32 - 1).to_bytes(4, "big")', "at most [0-9]+ pass"),
+    ],
+    ids=["byte by byte", "an answer of 4 GB"],
+)
+def test_a_rule_that_speaks_by_itself_gains_neither_time_nor_memory(
+    begin: str, told: str, written: Write, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("distsim.contest.rule_process.ANSWER_SECONDS", 3.0)
+    found = refused(written, problem, SPEAKS_BY_ITSELF.format(begin=begin))
+    assert re.search(told, found), found
+
+
 def test_what_it_prints_is_for_nobody(
     written: Write, problem: Problem, capfd: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-# caught by: no_trial_is_lost
+# caught by: no_trial_is_lost, halving_on_workers
 """A lost job waits behind all others."""
 
 

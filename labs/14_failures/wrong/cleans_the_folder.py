@@ -1,4 +1,4 @@
-# caught by: one_writes_for_all, whole_after_a_kill, whole_after_a_loss_of_power
+# caught by: whole_after_a_kill, whole_after_a_loss_of_power, one_writes_for_all
 """Removes what an earlier save may have left, and other checkpoints, too."""
 
 _save = save
