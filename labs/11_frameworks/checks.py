@@ -265,7 +265,7 @@ def _all_of(
         if run.failure:
             missing = next((name for name in FRAMEWORKS if f"No module named '{name}" in run.failure), "")
             if missing:
-                cure = f"{missing} is not installed: pip install 'distsim-course[frameworks]', or port to the other framework"
+                cure = f"pip install 'distsim-course[frameworks]' for {missing}, or port to the other framework"
                 return Finding.of(observed=run.failure, expected=expected, passed=False, where=port, hint=cure)
             return Finding.failed(run, expected)
         trainings = [job.joined([result["jobs"][place] for result in run.results]) for place, job in enumerate(jobs)]
