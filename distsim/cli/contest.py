@@ -43,8 +43,8 @@ def contest(
 
     SUBMISSIONS holds a folder for each entry, with entry.toml and its rule or schedule. Each entry has points for its
     mean time on held-out seeds, and for the prediction of this time. An entry that breaks the rules of the contest has
-    none, and the table says why. The same entries give the same table, unless a rule draws random numbers of its own.
-    For grades, draw the seeds from a number that nobody knows.
+    none, and the table says why. The same entries give the same table, unless a rule draws random numbers of its own
+    or needs nearly the 60 s that it has for a run. For grades, draw the seeds from a number that nobody knows.
 
     \b
         distsim contest submissions
