@@ -16,13 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distsim.contest.entry import Entry
 from distsim.contest.problem import Problem, Rules
-from distsim.contest.rule_process import ConfinedRule, confined_rule
 from distsim.errors import DistsimError, InputError
 from distsim.files import printable
 from distsim.learning.curve import Curve
@@ -32,6 +31,9 @@ from distsim.learning.torch_model import TorchModel
 from distsim.simulation import simulate
 from distsim.statistics import Interval, interval
 from distsim.trace import Trace
+
+if TYPE_CHECKING:
+    from distsim.contest.rule_process import ConfinedRule
 
 ALL_AT = 0.8  # of the fastest reference's time: an entry that is so fast has all points for speed
 LOOKS = 400  # at so many updates of a run, evenly spaced, the loss is evaluated
@@ -169,6 +171,8 @@ def _rule(entry: Entry, *, trusted: bool) -> Iterator[ConfinedRule | None]:
     if entry.rule is None:
         yield None
         return
+    from distsim.contest.rule_process import confined_rule  # needs Unix, and only a rule needs it
+
     updates = entry.scenario.policy.updates(entry.scenario.steps, workers)
     asked = confined_rule(entry.folder, entry.rule, workers, updates, trusted=trusted)
     with asked as rule:
