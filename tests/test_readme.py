@@ -10,7 +10,7 @@ import click
 import pytest
 
 from distsim.cli.main import distsim
-from distsim.contest.place import contest_folder
+from distsim.contest.problem import contest_folder
 from distsim.examples import example
 from distsim.scenario import Scenario
 from tests.pages import README, ROOT, Page, run_command

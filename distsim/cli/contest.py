@@ -51,8 +51,7 @@ def contest(
         distsim contest submissions --seeds 30 --held-out 90125 --out race.html
         distsim contest my_folder --seeds 3      # with one entry in it, to try it
     """
-    from distsim.contest.place import contest_folder
-    from distsim.contest.problem import Problem
+    from distsim.contest.problem import Problem, contest_folder
     from distsim.contest.race import ALL_AT, entries, race
 
     if out is not None:
@@ -90,7 +89,7 @@ def contest(
         f"all for {ALL_AT:g} of that of {found.references[0].name} or less, on a scale of ratios",
         f"prediction: up to {rules.prediction_points:g} points, all for an error of at most {rules.within_pct:g} %, "
         f"none from {rules.beyond_pct:g} % on",
-        *(f"{one.name} has no points: {printable(one.broken)}" for one in found.entries if one.broken),
+        *(f"{one.name} has no points: {printable(' '.join(one.broken.split()))}" for one in found.entries if one.broken),
         *(["the seeds are those of the published number; for grades, write --held-out"] if held_out is None else []),
         *(["the race on the first seed: " + str(out)] if out is not None else []),
     ])  # fmt: skip

@@ -19,15 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from distsim.collectives import Schedule
-from distsim.contest.problem import Problem, Rate, read_table, wrong_key
+from distsim.contest.problem import Problem, Rate, read_table
 from distsim.contest.schedule_file import read_schedule
 from distsim.errors import InputError
 from distsim.files import printable
 from distsim.policies import WithServer
 from distsim.scenario import Scenario
+from distsim.scenario_errors import explain
 from distsim.simulation import check_decides, check_sums
 from distsim.units import cure, parse
 from distsim.validated_table import ValidatedTable
@@ -39,9 +40,9 @@ GIVEN = ("name", "steps", "seed", "cluster", "compute", "workload", "failures", 
 
 
 class _Written(ValidatedTable):
-    rate: Rate
-    policy: dict[str, Any]
-    communication: dict[str, Any]
+    rate: Rate = Field(examples=[0.5])
+    policy: dict[str, Any] = Field(examples=[{"kind": "synchronous"}])
+    communication: dict[str, Any] = Field(examples=[{"kind": "ring"}])
     prediction: str | None = None
     rule: str | None = None
     schedule: str | None = None
@@ -81,7 +82,7 @@ class Entry:
         try:
             written = _Written.model_validate(table)
         except ValidationError as error:
-            raise wrong_key(folder / ENTRY, error) from None
+            raise explain(error, _Written, ENTRY) from None
         if (kind := written.policy.get("kind")) in TOGETHER:
             rule = "has workers that share a batch; in the contest each worker has its own"
             raise InputError.of("policy.kind", kind, rule, f"take none of {', '.join(TOGETHER)}")

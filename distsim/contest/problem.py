@@ -8,11 +8,12 @@ from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge, Gt, Le
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from distsim import files, toml
+from distsim import files, material, toml
 from distsim.errors import InputError
 from distsim.scenario import Scenario
+from distsim.scenario_errors import explain
 from distsim.validated_table import Count, CountOrZero, ValidatedTable
 
 SCENARIO, RULES, REFERENCES = "scenario.toml", "contest.toml", "references"
@@ -30,9 +31,9 @@ class Rules(ValidatedTable):
     has none. speed_points, prediction_points: the most points for each.
     """
 
-    target: Annotated[float, Gt(0.0), Le(10.0)]
-    most_hosts: Count
-    held_out: CountOrZero
+    target: Annotated[float, Gt(0.0), Le(10.0)] = Field(examples=[0.3])
+    most_hosts: Count = Field(examples=[9])
+    held_out: CountOrZero = Field(examples=[2026])
     within_pct: Annotated[float, Ge(0.0), Le(1000.0)] = 5.0
     beyond_pct: Annotated[float, Gt(0.0), Le(1000.0)] = 25.0
     speed_points: Annotated[float, Gt(0.0), Le(1000.0)] = 12.0
@@ -58,7 +59,7 @@ class Problem:
         try:
             rules = Rules.model_validate(table)
         except ValidationError as error:
-            raise wrong_key(folder / RULES, error) from None
+            raise explain(error, Rules, RULES) from None
         if rules.beyond_pct <= rules.within_pct:
             rule = f"must be above within_pct = {rules.within_pct:g}"
             raise InputError.of("beyond_pct", rules.beyond_pct, rule, "write beyond_pct = 25")
@@ -75,13 +76,17 @@ class Problem:
     def seeds(self, count: int) -> list[int]:
         """The held-out seeds: the same for the same `held_out`, and none is the seed of the published scenario.
 
-        >>> from distsim.contest.place import contest_folder
         >>> found = Problem.at(contest_folder()).seeds(3)
         >>> len(set(found)), found == Problem.at(contest_folder()).seeds(3)
         (3, True)
         """
         drawn = np.random.default_rng(self.rules.held_out).permutation(2**16)[: count + 1].tolist()
         return [seed for seed in drawn if seed != self.scenario.seed][:count]
+
+
+def contest_folder() -> Path:
+    """The folder of lab 15, with the course's own problem and its references."""
+    return material.home() / "labs" / material.CONTEST
 
 
 def read_table(path: Path) -> dict[str, object]:
@@ -94,17 +99,3 @@ def read_table(path: Path) -> dict[str, object]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError.of("file", str(path), f"cannot be read ({reason})", "write it, or correct its name") from None
     return toml.read(text, path.name)
-
-
-def wrong_key(path: Path, error: ValidationError) -> InputError:
-    """The first fault of a table, in one sentence."""
-    first = error.errors()[0]
-    # pydantic adds the name of a kind to a place where several kinds are allowed
-    key = ".".join(str(part) for part in first["loc"] if "[" not in str(part) and "-" not in str(part)) or path.stem
-    kind, value = first["type"], first["input"]
-    if kind == "missing":
-        return InputError(f"{path.name}: {key} is missing. Cure: write it")
-    if kind == "extra_forbidden":
-        return InputError.of(f"{path.name}: {key}", value, "is no key of this file", "remove it, or correct its name")
-    said = first["msg"].removeprefix("Value error, ")
-    return InputError.of(f"{path.name}: {key}", value, said[0].lower() + said[1:], "correct it")

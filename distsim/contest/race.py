@@ -122,6 +122,8 @@ def race(
                 raise InputError(f"reference {one.name}: {one.broken}")
             rule = "does not reach the target with every seed"
             raise InputError.of("reference", one.name, rule, "correct its rate, or the target")
+        if 0.0 in one.seconds:
+            raise InputError.of("target", problem.rules.target, "is reached before any training", "write a lower one")
     raced = [_raced(_entered(path, problem), seeds, problem, trusted, report) for path in folders]
     fastest, slowest = (pick(one.mean_seconds for one in references) for pick in (min, max))
     judged = [_with_points(one, problem.rules, fastest, slowest) for one in raced]

@@ -22,8 +22,9 @@ from annotated_types import Ge, Le
 from pydantic import Field, ValidationError
 
 from distsim.collectives import Schedule, Transfer
-from distsim.contest.problem import read_table, wrong_key
+from distsim.contest.problem import read_table
 from distsim.errors import InputError
+from distsim.scenario_errors import explain
 from distsim.validated_table import ValidatedTable
 
 MOST_TRANSFERS = 20_000
@@ -32,9 +33,9 @@ Row = Annotated[list[Number | Literal["add", "replace"]], Field(min_length=4, ma
 
 
 class _Written(ValidatedTable):
-    chunks: Annotated[int, Ge(1), Le(10_000)]
+    chunks: Annotated[int, Ge(1), Le(10_000)] = Field(examples=[1])
     gate: Literal["process", "data"] = "process"
-    rounds: list[list[Row]]
+    rounds: list[list[Row]] = Field(examples=[[[[1, 0, 0, "add"]], [[0, 1, 0, "replace"]]]])
 
 
 def read_schedule(path: Path, workers: int) -> Schedule:
@@ -46,7 +47,7 @@ def read_schedule(path: Path, workers: int) -> Schedule:
     try:
         written = _Written.model_validate(read_table(path))
     except ValidationError as error:
-        raise wrong_key(path, error) from None
+        raise explain(error, _Written, path.name) from None
     if (count := sum(map(len, written.rounds))) > MOST_TRANSFERS:
         raise InputError.of(f"{path.name}: transfers", count, f"must be at most {MOST_TRANSFERS}", "write fewer")
     rounds = tuple([_transfer(path, one) for one in members] for members in written.rounds)

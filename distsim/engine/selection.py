@@ -15,15 +15,13 @@ from distsim.trace import Trace
 Engine = Literal["auto", "story", "loop", "recurrence"]
 
 
-def fastest(scenario: Scenario, rule: Rule | None = None, cores: Cores | None = None) -> Engine:
-    """The fastest engine that serves `scenario`, with or without a user's own rule, and with or without shared cores.
+def fastest(scenario: Scenario, rule: Rule | None = None) -> Engine:
+    """The fastest engine that serves `scenario`, with or without a user's own rule.
 
     >>> from distsim.examples import example
     >>> fastest(example("synchronous_ring")), fastest(example("backup_server"))
     ('recurrence', 'loop')
     """
-    if cores is not None:
-        return "story"
     if rule is None and recurrence.cannot(scenario) is None:
         return "recurrence"
     return _without_recurrence(scenario, rule)
@@ -38,20 +36,19 @@ def run(
     cores: Cores | None = None, schedule: Schedule | None = None,
 ) -> Trace:  # fmt: skip
     """Simulates `scenario` with `engine`; the trace's metadata name the engine. Raises InputError where it cannot."""
-    if schedule is not None:
-        if engine in ("loop", "recurrence"):
-            raise InputError.of("engine", engine, "has no formula for a schedule of your own", 'take engine = "auto"')
-        return story.run(scenario, apply_seconds, cores=cores, schedule=schedule)
-    if cores is not None and engine in ("loop", "recurrence"):
-        raise InputError.of("engine", engine, "has no formula for cores that ranks share", 'take engine = "auto"')
-    if engine == "auto" and rule is None and cores is None:
-        found = recurrence.attempt(scenario, apply_seconds)
-        if isinstance(found, Trace):
-            return found
-        engine = _without_recurrence(scenario, rule)
-    match fastest(scenario, rule, cores) if engine == "auto" else engine:
+    alone = {"cores that ranks share": cores, "a schedule of your own": schedule}
+    only_story = next((what for what, given in alone.items() if given is not None), None)
+    if only_story is not None and engine in ("loop", "recurrence"):
+        raise InputError.of("engine", engine, f"has no formula for {only_story}", 'take engine = "auto"')
+    if engine == "auto":
+        if only_story is None and rule is None:
+            found = recurrence.attempt(scenario, apply_seconds)
+            if isinstance(found, Trace):
+                return found
+        engine = _without_recurrence(scenario, rule) if only_story is None else "story"
+    match engine:
         case "story":
-            return story.run(scenario, apply_seconds, rule, cores)
+            return story.run(scenario, apply_seconds, rule, cores, schedule)
         case "loop":
             return loop.run(scenario, apply_seconds, rule)
         case "recurrence":

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from distsim.contest.place import contest_folder
-from distsim.contest.problem import Problem
+from distsim.contest.problem import Problem, contest_folder
 
 SERVER = '[policy]\nkind = "{kind}"\n\n[communication]\nkind = "parameter_server"\n'
 ASYNCHRONOUS = SERVER.format(kind="asynchronous")

@@ -31,7 +31,7 @@ def test_it_brings_its_policy_and_all_else_is_given(written: Write, problem: Pro
         ({"rate": "0"}, RING, "entry.toml: rate = 0"),
         ({"rate": "nan"}, RING, "entry.toml: rate = nan"),
         ({"rate": None}, RING, "entry.toml: rate is missing"),
-        ({"rates": "1.0"}, RING, "rates = 1.0: is no key of this file"),
+        ({"rates": "1.0"}, RING, "rates = 1.0: is not a key .+ Cure: write rate"),
         ({"seed": "7"}, RING, "entry.toml changes seed"),
         ({"steps": "7"}, RING, "entry.toml changes steps"),
         ({}, RING + '[compute]\nmean = "1 ms"\n', "entry.toml changes compute"),

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from distsim import material
-from distsim.contest.place import contest_folder
+from distsim.contest.problem import contest_folder
 
 FOLDER = contest_folder()
 

@@ -150,8 +150,13 @@ def test_a_picture_needs_a_name_that_says_its_kind(run: Run, tmp_path: Path) -> 
         ("contest.toml", "target = 0.3\nmost_hosts = 9\n", "held_out is missing"),
         ("contest.toml", "target = 0.0\nmost_hosts = 9\nheld_out = 1\n", "target = 0.0"),
         ("contest.toml", "target = 0.3\nmost_hosts = 9\nheld_out = 1\nbeyond_pct = 2.0\n", "must be above within_pct"),
-        ("references/ring/entry.toml", "rate = 1.0\n", "reference ring: entry.toml: policy is missing"),
+        (
+            "references/ring/entry.toml",
+            "rate = 1.0\n",
+            "reference ring: entry.toml has 2 problems:\n  policy is missing",
+        ),
         ("references/ring/entry.toml", f"rate = 0.000001\n{RING}", "reference = 'ring': does not reach the target"),
+        ("contest.toml", "target = 5.0\nmost_hosts = 9\nheld_out = 1\n", "is reached before any training"),
         ("scenario.toml", "steps = 3\n", "scenario.toml"),
     ],
 )

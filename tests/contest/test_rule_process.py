@@ -11,8 +11,7 @@ import pytest
 
 from distsim import simulate
 from distsim.contest.entry import Entry
-from distsim.contest.place import contest_folder
-from distsim.contest.problem import Problem
+from distsim.contest.problem import Problem, contest_folder
 from distsim.contest.race import run
 from distsim.contest.rule_process import confined_rule
 from distsim.errors import InputError

@@ -33,7 +33,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("chunks = 1\n", "rounds is missing"),
         (TWO.replace("chunks = 1", "chunks = 0"), "chunks = 0"),
         (TWO + 'gate = "open"\n', "gate = 'open'"),
-        (TWO + "speed = 2\n", "speed = 2: is no key"),
+        (TWO + "speed = 2\n", "speed = 2: is not a key"),
         (TWO.replace('[1, 0, 0, "add"]', "[1, 0, 0]"), "rounds.0.0"),
         (TWO.replace('"add"', '"sum"'), "rounds.0.0.3"),
         (TWO.replace('[1, 0, 0, "add"]', '["add", 1, 0, 0]'), "must be source, target, chunk"),

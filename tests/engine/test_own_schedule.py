@@ -57,6 +57,11 @@ def test_a_schedule_that_loses_a_part_is_refused() -> None:
         simulate(scenario(), schedule=Schedule("short", 4, 1, rounds))
 
 
+def test_no_other_word_is_an_engine() -> None:
+    with pytest.raises(InputError, match="is not an engine"):
+        simulate(scenario(), schedule=ring(4), engine="fast")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("engine", ["loop", "recurrence"])
 def test_only_the_story_plays_it(engine: str) -> None:
     with pytest.raises(InputError, match="has no formula for a schedule of your own"):
