@@ -89,10 +89,14 @@ def contest(
         f"all for {ALL_AT:g} of that of {found.references[0].name} or less, on a scale of ratios",
         f"prediction: up to {rules.prediction_points:g} points, all for an error of at most {rules.within_pct:g} %, "
         f"none from {rules.beyond_pct:g} % on",
-        *(f"{one.name} has no points: {printable(' '.join(one.broken.split()))}" for one in found.entries if one.broken),
+        *(f"{one.name} has no points: {_on_one_line(one.broken)}" for one in found.entries if one.broken),
         *(["the seeds are those of the published number; for grades, write --held-out"] if held_out is None else []),
         *(["the race on the first seed: " + str(out)] if out is not None else []),
     ])  # fmt: skip
+
+
+def _on_one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
 
 
 def _check_confined() -> None:
