@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -52,3 +54,11 @@ class Record:
         with torch.no_grad():
             self.final_loss = cross_entropy(model(training.inputs), training.targets).item()
         self.parameters = torch.cat([part.detach().flatten() for part in model.parameters()]).tolist()
+
+
+def told(train: Callable[[int, Record], None], updates: int) -> None:
+    """Trains as one rank, with one thread, then prints the record as JSON."""
+    torch.set_num_threads(1)
+    record = Record()
+    train(updates, record)
+    print(json.dumps(asdict(record)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distsim.errors import InputError
-from distsim.frameworks import WAYS, Run, trained
+from distsim.frameworks import WAYS, Run, trained, training
 
 UPDATES = 50  # more than an epoch of 2 ranks has, so the order of a second epoch is compared too
 
@@ -27,6 +27,14 @@ def test_losses_are_equal(workers: int) -> None:
     assert (bare.losses[0] != bare.losses[1]).all()  # each rank has samples of its own
     for way in WAYS:
         assert max(differences(bare, trained(way, workers, UPDATES))) < 1e-6, way
+
+
+@pytest.mark.real
+@pytest.mark.more
+def test_another_order_of_the_samples_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = trained("bare", 2, 3)
+    monkeypatch.setattr(training, "RANK", "import distsim.frameworks.{way} as own\nown.SEED = 1\n" + training.RANK)
+    assert min(differences(bare, trained("horovod_style", 2, 3))) > 1e-3
 
 
 def test_bad_input_is_told() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distsim.errors import InputError
-from distsim.frameworks import WAYS, statements, trained_or_recorded, training
+from distsim.frameworks import WAYS, recorded, statements, trained_or_recorded
 
 CHAPTER = Path(__file__).parents[2] / "course" / "11_frameworks.ipynb"
 FRAMEWORKS = ("lightning", "accelerate")
@@ -27,13 +27,13 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_spec(name: str, package: str | None = None) -> ModuleSpec | None:
         return None if name in FRAMEWORKS else real(name, package)
 
-    for place in ("importlib.util.find_spec", "distsim.frameworks.training.find_spec", "distsim.extras.find_spec"):
+    for place in ("importlib.util.find_spec", "distsim.frameworks.recorded.find_spec", "distsim.extras.find_spec"):
         monkeypatch.setattr(place, find_spec)
 
 
 @pytest.mark.usefixtures("hidden")
 @pytest.mark.parametrize("way", [way for way, package in WAYS.items() if package in FRAMEWORKS])
-@pytest.mark.parametrize(("workers", "updates"), training.RECORDED_SIZES)
+@pytest.mark.parametrize(("workers", "updates"), recorded.SIZES)
 def test_a_recorded_run_is_whole_and_says_what_it_is(way: str, workers: int, updates: int) -> None:
     run = trained_or_recorded(way, workers, updates)
     assert run.recorded
@@ -52,8 +52,8 @@ def test_what_was_not_recorded_names_the_extra() -> None:
 
 
 def test_recorded_ways_made_the_same_training() -> None:
-    held = json.loads(training.RECORDED.read_text("utf-8"))
-    sizes = [f"{ranks} ranks, {updates} updates" for ranks, updates in training.RECORDED_SIZES]
+    held = json.loads(recorded.RECORDED.read_text("utf-8"))
+    sizes = [f"{ranks} ranks, {updates} updates" for ranks, updates in recorded.SIZES]
     assert set(held) == {f"{way}, {size}" for way in WAYS for size in sizes}
     for size in sizes:
         losses = [np.array(held[f"{way}, {size}"]["losses"]) for way in WAYS]
@@ -79,7 +79,7 @@ def train(updates, record):
             model.end()
             return
 '''
-    monkeypatch.setattr("distsim.frameworks.training.script", {"mine": script}.__getitem__)
+    monkeypatch.setattr("distsim.frameworks.scripts.script", {"mine": script}.__getitem__)
     assert statements("mine") == 3  # model, for, step
 
 
