@@ -179,3 +179,14 @@ def test_a_released_lab_has_no_mutants(lab: Lab) -> None:
     (lab.folder / "solution.py").unlink()
     with pytest.raises(InputError, match=r"has no solution\.py"):
         all_mutants(lab)
+
+
+def test_contents_of_files_stand_beside_the_other_results() -> None:
+    def evidence(content: bytes, total: int) -> list[tuple[str, object]]:
+        return seen([Run([{"files": {"a": [content]}, "total": total}], [None])])
+
+    same = evidence(b"old", 1)
+    assert difference(same, evidence(b"old", 1)) == ""
+    assert difference(same, evidence(b"new", 1)) == "the bytes of run 1"
+    assert difference(same, evidence(b"new", 1), ["bytes"]) == difference(same, evidence(b"new", 1), ["results"]) == ""
+    assert difference(same, evidence(b"old", 2), ["bytes"]) == "the results of run 1"

@@ -30,7 +30,7 @@ class Equivalent(BaseModel):
 
     line: str
     reason: Annotated[str, Field(min_length=10)]
-    differs: list[Literal["results", "messages", "collectives", "virtual time"]] = []
+    differs: list[Literal["results", "bytes", "messages", "collectives", "virtual time"]] = []
 
 
 def equivalents(lab: Lab, made: Mapping[str, Mutant]) -> dict[str, Equivalent]:

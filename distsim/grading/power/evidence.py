@@ -72,7 +72,10 @@ def called(runs: Sequence[Run]) -> set[str]:
 
 
 def seen(runs: Sequence[Run]) -> list[tuple[str, object]]:
-    """All that could differ between two solutions: results, bytes, numbers of messages and virtual times, by name.
+    """All that could differ between two solutions: results, messages, collectives and virtual times, by name.
+
+    Objects of type bytes, such as the content of a file, stand beside the other results, as "bytes": what pickle writes
+    of one state also depends on which of its equal strings are the same object.
 
     Times of runs on gloo are real, and results there may be a matter of chance, so both are left out.
     """
@@ -80,7 +83,9 @@ def seen(runs: Sequence[Run]) -> list[tuple[str, object]]:
     for number, run in enumerate(runs, 1):
         found.append((f"failure of run {number}", run.failure))
         if not run.by_chance:
-            found.append((f"results of run {number}", frames.pack(run.results)))
+            contents: list[bytes] = []
+            found.append((f"results of run {number}", frames.pack(_without_bytes(run.results, contents))))
+            found.append((f"bytes of run {number}", contents))
         log = run.log
         messages = sorted(
             (
@@ -102,16 +107,30 @@ def seen(runs: Sequence[Run]) -> list[tuple[str, object]]:
     return found
 
 
+def _without_bytes(value: Any, contents: list[bytes]) -> Any:
+    """The value with None for each object of type bytes, all of which are added to `contents`."""
+    if isinstance(value, bytes):
+        contents.append(value)
+        return None
+    if isinstance(value, Mapping):
+        return {key: _without_bytes(one, contents) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_bytes(one, contents) for one in value]
+    return value
+
+
 def difference(
     one: Sequence[tuple[str, object]], other: Sequence[tuple[str, object]], allowed: Collection[str] = ()
 ) -> str:
-    """What differs first; empty if nothing does. allowed: what may differ, such as "results".
+    """What differs first; empty if nothing does. allowed: what may differ, such as "results", which include "bytes".
 
     >>> difference([("results of run 1", 1)], [("results of run 1", 2)])
     'the results of run 1'
     """
     if len(one) != len(other):
         return "the number of runs"
+    if "results" in allowed:
+        allowed = {*allowed, "bytes"}
     for (name, mine), (_, theirs) in zip(one, other, strict=True):
         if mine != theirs and name.partition(" of run ")[0] not in allowed:
             return f"the {name}"
