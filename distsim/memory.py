@@ -8,15 +8,14 @@ Narayanan et al. 2021 (arXiv 2104.04473), section 2.2, for the micro-batches tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from math import ceil
 
 from distsim.errors import InputError
+from distsim.pipeline_stages import layer_cuts
 from distsim.policies import Mesh, Pipeline, Sharded, Tensor
 from distsim.policies.sharded import GRADIENT_UNITS
-from distsim.profile import stage_cuts
 from distsim.scenario import Scenario
-from distsim.workload import FLOAT_BYTES, Workload
+from distsim.workload import FLOAT_BYTES
 
 # Bytes of the optimizer's own numbers for each byte of the gradient. Mixed precision: a copy of the parameter and two
 # numbers, 4 bytes each, beside a gradient of 2 bytes.
@@ -89,11 +88,11 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     policy = scenario.policy
     if not isinstance(policy, Pipeline):
         return held_in_a_step(scenario, 0, optimizer)
-    stages, count = scenario.cluster.workers, policy.micro_batches
+    stages, count = scenario.cluster.workers // policy.width, policy.micro_batches
     found = []
     for stage in range(stages):
         under_way = min(stages - stage, count) / count if policy.schedule == "1f1b" else 1.0
-        whole = held_in_a_step(scenario, stage, optimizer)
+        whole = held_in_a_step(scenario, stage * policy.width, optimizer)
         found.append(replace(whole, activations=whole.activations * under_way))
     return max(found, key=lambda one: one.total)
 
@@ -116,10 +115,13 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> H
         parameters = gradients = kept = sum(workload.part_bytes(sharing))
         activations /= sharing
     if isinstance(policy, Pipeline):
-        cuts = stage_cuts(profile, workers, policy.stage_layers or ()) if profile else _equal_cuts(workload, workers)
-        first, end = [0, *cuts][worker : worker + 2]
-        parameters = gradients = kept = sum(workload.layer_bytes[first:end])
-        activations *= (end - first) / workload.layers
+        stage = worker // policy.width
+        first, end = [0, *layer_cuts(policy, workload, workers)][stage : stage + 2]
+        parameters = gradients = kept = sum(workload.part_bytes(policy.tensor)[first:end])
+        if policy.stage:
+            kept /= policy.data
+        blocks = end - first - sum(workload.idle_layers[first:end])
+        activations *= blocks / workload.blocks / policy.tensor
     if divided := division(scenario):
         kept, stage = divided.part, divided.policy.stage
         together = 1 + divided.policy.prefetch  # units that are whole: the one that is computed, and those ahead
@@ -134,9 +136,3 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> H
 def _most_together(units: list[float], count: int) -> float:
     """The bytes of the `count` neighbours that have most together."""
     return max(sum(units[first : first + count]) for first in range(len(units)))
-
-
-def _equal_cuts(workload: Workload, stages: int) -> list[int]:
-    """The ends of stages whose numbers of layers differ by one at most."""
-    layers = workload.layers
-    return list(accumulate(layers // stages + (stage < layers % stages) for stage in range(stages)))

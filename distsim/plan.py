@@ -18,7 +18,7 @@ from distsim.errors import InputError
 from distsim.memory import Held, held
 from distsim.metrics import summary
 from distsim.policies import Ddp
-from distsim.policies.mesh import has_blocks
+from distsim.policies.tensor import has_blocks
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

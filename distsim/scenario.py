@@ -87,7 +87,8 @@ class Scenario(ValidatedTable):
         if (model := self.workload.profile.model if self.workload.profile else self.workload.model) is not None:
             self.policy.check_model(model)
         self._check_workload()
-        self._check_stages()
+        if not self.unprofiled:
+            self.policy.check_workload(self.workload, self.cluster.workers)
         self._check_communication()
         if not recorded and not self.unprofiled:
             trace_size.check(self)
@@ -107,21 +108,6 @@ class Scenario(ValidatedTable):
             raise ValueError(
                 "workload.activation is missing: it is what one stage of a pipeline, or one block of tensor parallel "
                 'training or of a mesh, hands on for a batch. Cure: write activation = "1 MiB" in [workload]'
-            )
-
-    def _check_stages(self) -> None:
-        stage_layers = getattr(self.policy, "stage_layers", None)
-        if stage_layers is None or self.unprofiled:
-            return
-        if self.workload.profile is None:
-            raise ValueError(
-                f"policy.stage_layers = {list(stage_layers)} counts layers of a profile, and workload.profile is "
-                "missing. Cure: name a profile, or leave stage_layers out"
-            )
-        if sum(stage_layers) != self.workload.layers:
-            raise ValueError(
-                f"policy.stage_layers = {list(stage_layers)} has {sum(stage_layers)} layers, and the profile has "
-                f"{self.workload.layers}. Cure: give each layer to one stage"
             )
 
     def _check_communication(self) -> None:

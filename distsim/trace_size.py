@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from distsim.errors import InputError
 from distsim.groups import ALL_REDUCE, GroupExchange
+from distsim.pipeline_stages import stages_of
 from distsim.policies import Ddp, FlexRR, Pipeline, Programmed
 from distsim.units import show
 
@@ -132,8 +133,10 @@ def rows(scenario: Scenario, *, derived: bool = True) -> int:
     """
     steps, workers, policy = scenario.steps, scenario.cluster.workers, scenario.policy
     if isinstance(policy, Pipeline):
-        pieces = 2 * workers * policy.micro_batches  # each computed, waited for, and sent on by one span and another
-        return steps * (pieces * (1 + 1 + 3) + 2 * workers + 1)
+        stages = stages_of(policy, scenario.workload, workers)
+        pieces = workers * stages.pieces  # each computed, waited for, and sent on by one span and another
+        calls = sum(_all_reduce_rows(scenario, False, one.exchange) for one in stages.calls)
+        return steps * (pieces * (1 + stages.sums_of_a_piece + 1 + 3) + calls + 3 * workers + 1)
     if isinstance(policy, Ddp):
         buckets = len(policy.buckets(scenario.workload.layer_bytes))
         return steps * workers * 3 + policy.updates(steps, workers) * buckets * _all_reduce_rows(scenario, derived)

@@ -218,6 +218,21 @@ class Workload(ValidatedTable):
         return added_times(self.profile, bucket_layers)
 
     @property
+    def idle_layers(self) -> list[bool]:
+        """For each layer, first layer first, whether its forward computes nothing, as that of an embedding.
+
+        Where no layer's forward takes any time, none is idle.
+        """
+        if self.profile is None or not self.profile.forward_seconds:
+            return [False] * self.layers
+        return [not layer.forward_seconds for layer in reversed(self.profile.layers)]
+
+    @property
+    def blocks(self) -> int:
+        """How many layers compute something in forward."""
+        return self.layers - sum(self.idle_layers)
+
+    @property
     def num_bytes(self) -> float | None:
         """Bytes of one gradient, given or following from the model; None where there is neither.
 

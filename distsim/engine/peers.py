@@ -77,15 +77,18 @@ class AllReduces:
 
     def tell(
         self, number: int, step: int, num_bytes: float, idle_from: list[float], label: str = "",
-        exchange: GroupExchange = ALL_REDUCE,
+        exchange: GroupExchange = ALL_REDUCE, workers: range | None = None,
     ) -> None:  # fmt: skip
         """Writes the spans of an all-reduce or another exchange, which belongs to the workers' step `step`.
+
+        workers: those that joined, whole groups of them; None: all.
 
         No worker can finish before the last worker of its group has joined. Until then a worker waits, from
         idle_from[worker] on, when the worker's other work is done. After that the worker communicates.
         """
         joined, kind = exchange.last(np.array(self.arrivals[number])).tolist(), SpanKind[exchange.kind.upper()]
-        for worker, (idle, last, end) in enumerate(zip(idle_from, joined, self.ends[number], strict=True)):
+        for worker in workers or range(self.workers):
+            idle, last, end = idle_from[worker], joined[worker], self.ends[number][worker]
             if last - idle > ROUNDING * last:
                 self.builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
             self.builder.span(worker, kind, step, last, end, num_bytes, label)

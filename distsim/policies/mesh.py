@@ -21,7 +21,7 @@ from distsim.groups import Groups
 from distsim.policies.policy import Programmed
 from distsim.policies.sharded import Sharded
 from distsim.policies.step_program import Computation, Exchange, StepProgram
-from distsim.policies.tensor import HALVES, check_blocks, check_handed_on
+from distsim.policies.tensor import HALVES, check_blocks, check_handed_on, has_blocks
 from distsim.validated_table import Count
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ class Mesh(Programmed):
         program = replace(program, exchanges=tuple(replace(one, groups=alike) for one in program.exchanges))
         program = _with_parts(program, self.tensor)
         if self.tensor > 1:
-            layers = reversed(workload.profile.layers) if workload.profile else ()
-            idle = frozenset(number for number, layer in enumerate(layers) if not layer.forward_seconds)
+            idle = frozenset(number for number, nothing in enumerate(workload.idle_layers) if nothing)
             program = in_halves(program, workload.handed_on_bytes or 0.0, self.sharing, idle)
         return replace(program, unit="block")
 
@@ -128,15 +127,6 @@ class Mesh(Programmed):
                 for number, block in enumerate(reversed(blocks))
             ),
         )
-
-
-def has_blocks(model: str) -> bool:
-    """Whether a model, or that of a computed profile, is a transformer of distsim's.
-
-    >>> has_blocks("transformer of 24 blocks of width 2048"), has_blocks("transformer.py:build")
-    (True, False)
-    """
-    return model == "transformer" or model.startswith("transformer of ")
 
 
 def _with_parts(program: StepProgram, parts: int) -> StepProgram:

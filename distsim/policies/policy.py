@@ -48,6 +48,9 @@ class Policy:
     def check_model(self, model: str) -> None:
         """Raises ValueError where the policy cannot train `model`, one of distsim's or a user's own."""
 
+    def check_workload(self, workload: Workload, workers: int) -> None:
+        """Raises ValueError where the policy cannot train a model of such layers on so many workers."""
+
     def check_real(self, workload: Workload, workers: int) -> None:
         """Raises InputError where this policy can be simulated with that on so many workers but not really run."""
 

@@ -87,3 +87,12 @@ class Tensor(Programmed):
             tuple(Exchange("all_reduce", part[1], num_bytes, after=number + 1) for number, part in enumerate(parts)),
             unit="block",
         )
+
+
+def has_blocks(model: str) -> bool:
+    """Whether a model, or that of a computed profile, is a transformer of distsim's.
+
+    >>> has_blocks("transformer of 24 blocks of width 2048"), has_blocks("transformer.py:build")
+    (True, False)
+    """
+    return model == "transformer" or model.startswith("transformer of ")
