@@ -60,17 +60,18 @@ def _one_update(
 
 def tell_exchanges(
     rows: SpanRows, step: Any, arrivals: Floats, ends: Floats, idle_from: Floats, num_bytes: Any,
-    label: Labels = NO_LABEL, exchange: GroupExchange = ALL_REDUCE,
+    label: Labels = NO_LABEL, exchange: GroupExchange = ALL_REDUCE, workers: range | None = None,
 ) -> None:  # fmt: skip
     """Writes the spans of one exchange. All arguments are broadcast to the shape of `ends`, (…, workers).
 
     A worker waits from idle_from, when its other work is done, until the last worker of its group has joined. From then
-    on the worker communicates.
+    on the worker communicates. workers: those that joined, whole groups of them; None: all.
     """
-    worker = np.arange(ends.shape[-1])
     last = np.broadcast_to(exchange.last(arrivals), ends.shape)
-    rows.add_waits(worker, step, idle_from, last, label)
-    rows.add(SpanKind[exchange.kind.upper()], worker, step, last, ends, num_bytes, label)
+    own = slice(workers.start, workers.stop) if workers else slice(None)
+    worker = np.arange(ends.shape[-1])[own]
+    rows.add_waits(worker, step, idle_from[..., own], last[..., own], label)
+    rows.add(SpanKind[exchange.kind.upper()], worker, step, last[..., own], ends[..., own], num_bytes, label)
 
 
 def transfers(
