@@ -1,8 +1,7 @@
 """A plan for a cluster: the ways to train a model on it that distsim knows, simulated; those that fit, by time.
 
 A way is a policy with its settings, a collective and a number of workers. What does not fit into the memory of a device
-is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers. Products
-with pipelines are not among the ways.
+is not simulated, and is told with what is missing. Steps take the times of the profile, without stragglers.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Way:
         if isinstance(own, Ddp) and len(own.buckets(layers)) == 1:
             settings = ["one bucket"]
         words = [policy["kind"].replace("_", " "), *settings]
-        if workers > 1 and policy["kind"] != "pipeline":
+        if workers > 1 and (policy["kind"] != "pipeline" or self.scenario.policy.batches(workers) > 1):
             words.append(table["communication"]["kind"].replace("_", " "))
         return ", ".join([*words, f"{workers} worker{'s' * (workers > 1)}"])
 
@@ -176,11 +175,31 @@ def _combinations(
         for tensor in _tensors(cluster, workers):
             for stage in (0, 1, 2, 3) if tensor < workers else (0,):
                 yield {"kind": "mesh", "data": workers // tensor, "tensor": tensor, "stage": stage}, "ring"
-    if hands_on and workers <= len(profile.layers):
-        for pieces in (workers, 2 * workers, 4 * workers):
-            if pieces <= profile.batch:
-                for schedule in ("gpipe", "1f1b"):
-                    yield {"kind": "pipeline", "micro_batches": pieces, "schedule": schedule}, "ring"
+    if hands_on:
+        yield from _pipelines(profile, cluster, workers)
+
+
+def _pipelines(profile: Profile, cluster: dict[str, Any], workers: int) -> Iterator[tuple[dict[str, Any], str]]:
+    """Pipelines of single workers by both schedules; those of groups by 1F1B, which holds less than GPipe.
+
+    Micro-batches are one, two or four for each stage, or where the batch has fewer samples, one for each sample.
+    """
+    layers = len(profile.layers)
+    blocks = sum(layer.forward_seconds > 0.0 for layer in profile.layers)
+    shared = _tensors(cluster, workers) if has_blocks(profile.model) else ()
+    for tensor in (1, *shared):
+        for stages in range(2, min(workers // tensor, layers) + 1):
+            data, left = divmod(workers, tensor * stages)
+            if left or (tensor > 1 and blocks % stages):
+                continue
+            counts = [count for count in (stages, 2 * stages, 4 * stages) if count <= profile.batch]
+            for count in counts or [profile.batch]:
+                way = {"kind": "pipeline", "micro_batches": count}
+                if data * tensor == 1:
+                    yield from ((way | {"schedule": schedule}, "ring") for schedule in ("gpipe", "1f1b"))
+                    continue
+                for stage in (0, 1) if data > 1 else (0,):
+                    yield way | {"schedule": "1f1b", "data": data, "tensor": tensor, "stage": stage}, "ring"
 
 
 def _tensors(cluster: dict[str, Any], workers: int) -> Iterator[int]:

@@ -234,24 +234,13 @@ def added_times(profile: Profile | None, bucket_layers: Sequence[int]) -> AddedT
     return AddedTimes(slower * profile.optimizer_seconds, slower * profile.forward_seconds, gaps, forwards)
 
 
-def stage_times(
-    profile: Profile | None, stages: int, stage_layers: Sequence[int] = ()
-) -> list[tuple[float, float]]:  # fmt: skip
-    """The seconds of forward and of backward that `profile` adds to each stage of a pipeline; 0 without a profile.
+def stage_cuts(profile: Profile, stages: int, stage_layers: Sequence[int] = ()) -> list[int]:
+    """The end of each stage of a pipeline among the layers in the order of forward.
 
     stage_layers: how many layers each stage has, first stage first. Without it the cuts are such that the slowest stage
     is as fast as it can be; each stage has neighbouring layers, at least one. Raises InputError where there are fewer
     layers than stages.
     """
-    if profile is None:
-        return [(0.0, 0.0)] * stages
-    forward, backward = zip(*profile.layer_seconds, strict=True)
-    cuts = pairwise([0, *stage_cuts(profile, stages, stage_layers)])
-    return [(sum(forward[first:end]), sum(backward[first:end])) for first, end in cuts]
-
-
-def stage_cuts(profile: Profile, stages: int, stage_layers: Sequence[int] = ()) -> list[int]:
-    """The end of each stage among the layers in the order of forward; arguments and errors as for `stage_times`."""
     if len(profile.layers) < stages:
         raise InputError.of(
             "cluster.workers", stages, f"are more stages than the {len(profile.layers)} layers of the profile",

@@ -230,8 +230,7 @@ class Scenario(ValidatedTable):
         return [
             row
             for row in ALL_REDUCES.values()
-            if policy.server in ("possible", SERVER[row.has_servers])
-            and (policy.collectives is None or row.kind in policy.collectives)
+            if policy.server in ("possible", SERVER[row.has_servers]) and policy.takes(row.kind)
         ]
 
     @property

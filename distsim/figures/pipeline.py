@@ -18,6 +18,7 @@ from distsim.figures.arguments import check_policy
 from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import BACKWARD, COMPUTE, HELD, INK, SMALL, WAIT, Look, marker, template
 from distsim.figures.wording import counted, time_unit
+from distsim.policies import Pipeline
 from distsim.theory.pipeline import bubble_share
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import show
@@ -51,8 +52,9 @@ class Pieces:
 def pipeline(trace: Trace, step: int = 0) -> Captioned:
     """Draws the stages over one step: forwards and backwards by micro-batch, bubbles, and held activations.
 
-    A bubble is time in which a stage runs neither a forward nor a backward; its messages are bubble time, too. A stage
-    holds a micro-batch's activations from the start of the forward to the end of the backward.
+    A bubble is time in which a stage runs neither a forward nor a backward; its messages and sums are bubble time, too.
+    A stage holds a micro-batch's activations from the start of the forward to the end of the backward. Of a stage of
+    several workers, the first one is drawn.
 
     Raises InputError where the run has another policy or no such step.
 
@@ -67,28 +69,39 @@ A stage holds at most 8 micro-batches.'
     check_policy("pipeline", trace, "pipeline", "micro-batches")
     spans = trace.spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
     spans = spans.where((spans.worker < trace.workers) & (np.char.find(spans.label, "micro-batch") >= 0))
+    width = _width(trace)
+    stages = trace.workers // width
+    spans = spans.where(spans.worker % width == 0)
     if not len(spans):
-        return Captioned(_panels(trace.workers, 1.0, "ms"), "No micro-batch was recorded, so nothing is drawn.", [])
+        return Captioned(_panels(stages, 1.0, "ms"), "No micro-batch was recorded, so nothing is drawn.", [])
     own = spans.where(spans.step == step)
     if not len(own):
         rule = f"must be one of the run's, 0 to {int(spans.step.max())}"
         raise InputError.of("pipeline(step)", step, rule, "take an earlier one")
     begin, end = _bounds(trace, own, step)
-    pieces = _pieces(own, begin)
+    pieces = _pieces(own, begin, width)
     length = end - begin
-    bubbles = _bubbles(pieces, trace.workers, length)
+    bubbles = _bubbles(pieces, stages, length)
     held = _held(pieces, length)
     scale, unit = time_unit(length)
-    figure = _panels(trace.workers, scale * length, unit)
+    figure = _panels(stages, scale * length, unit)
     _add_bubbles(figure, bubbles, scale, unit)
     for look, kind in ((FORWARD, SpanKind.FORWARD), (BACKWARD, SpanKind.BACKWARD)):
-        _add_pieces(figure, look, pieces.where(pieces.kind == kind), trace.workers, scale, unit)
-    _add_held(figure, held, trace.workers, scale, unit)
-    table = _table(trace, bubbles, held, length)
-    sentence = _sentence(trace, pieces, table, step, length)
+        _add_pieces(figure, look, pieces.where(pieces.kind == kind), stages, scale, unit)
+    _add_held(figure, held, stages, scale, unit)
+    table = _table(bubbles, held, length)
+    sentence = _sentence(pieces, table, step, length)
+    if width > 1:
+        sentence += f" Drawn: the first of the {width} workers of each stage."
     if step + 1 not in trace.updates.version:
         sentence += " No update of this step was recorded: it may have gone on."
     return Captioned(figure, sentence, table)
+
+
+def _width(trace: Trace) -> int:
+    """The workers of each stage; a trace that names no scenario has stages of one."""
+    policy = trace.scenario.policy if "scenario" in trace.metadata else None
+    return policy.width if isinstance(policy, Pipeline) else 1
 
 
 def _bounds(trace: Trace, own: Spans, step: int) -> tuple[float, float]:
@@ -98,11 +111,11 @@ def _bounds(trace: Trace, own: Spans, step: int) -> tuple[float, float]:
     return begin, max(times.get(step + 1, 0.0), float(own.end_seconds.max()))
 
 
-def _pieces(own: Spans, begin: float) -> Pieces:
+def _pieces(own: Spans, begin: float, width: int) -> Pieces:
     found = [MICRO_BATCH.search(label) for label in own.label.tolist()]
     micro = np.array([int(number[1]) if number else -1 for number in found])
     order = np.lexsort((own.start_seconds, own.worker))
-    pieces = Pieces(own.worker, own.kind, micro, own.start_seconds - begin, own.end_seconds - begin)
+    pieces = Pieces(own.worker // width, own.kind, micro, own.start_seconds - begin, own.end_seconds - begin)
     return Pieces(*(column[order] for column in pieces.__dict__.values()))
 
 
@@ -122,13 +135,11 @@ def _held(pieces: Pieces, length: float) -> list[tuple[int, float, float, int]]:
     found: list[tuple[int, float, float, int]] = []
     for stage in np.unique(pieces.stage).tolist():
         own = pieces.where(pieces.stage == stage)
-        # At equal times, the end of a backward counts before the start of the next forward.
-        changes = sorted(
-            (seconds_end, -1) if kind == SpanKind.BACKWARD else (seconds_start, +1)
-            for kind, seconds_start, seconds_end in zip(
-                own.kind.tolist(), own.start_seconds.tolist(), own.end_seconds.tolist(), strict=True
-            )
-        )
+        forward, backward = (own.where(own.kind == kind) for kind in (SpanKind.FORWARD, SpanKind.BACKWARD))
+        # A piece may have several parts. At equal times, an end counts before the start of the next forward.
+        begun = {micro: forward.start_seconds[forward.micro == micro].min() for micro in np.unique(forward.micro)}
+        over = {micro: backward.end_seconds[backward.micro == micro].max() for micro in np.unique(backward.micro)}
+        changes = sorted([*((float(at), +1) for at in begun.values()), *((float(at), -1) for at in over.values())])
         count = 0
         for (since, change), (until, _) in pairwise([*changes, (length, 0)]):
             count += change
@@ -257,12 +268,11 @@ def _add_held(
 
 
 def _table(
-    trace: Trace,
     bubbles: Sequence[Sequence[tuple[float, float]]],
     held: Sequence[tuple[int, float, float, int]],
     length: float,
 ) -> list[Row]:
-    most = dict.fromkeys(range(trace.workers), 0)
+    most = dict.fromkeys(range(len(bubbles)), 0)
     for stage, _, _, count in held:
         most[stage] = max(most[stage], count)
     rows: list[Row] = []
@@ -280,8 +290,8 @@ def _table(
     return rows
 
 
-def _sentence(trace: Trace, pieces: Pieces, table: Sequence[Row], step: int, length: float) -> str:
-    stages, micro_batches = trace.workers, len(np.unique(pieces.micro))
+def _sentence(pieces: Pieces, table: Sequence[Row], step: int, length: float) -> str:
+    stages, micro_batches = len(table), len(np.unique(pieces.micro))
     share = float(np.mean([float(row["bubbles (%)"] or 0.0) for row in table]))
     most = max(int(row["holds at most (micro-batches)"] or 0) for row in table)
     return (

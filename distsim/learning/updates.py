@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distsim.errors import InputError
-from distsim.policies.table import POLICIES
+from distsim.policies.table import POLICIES, read_policy
 from distsim.trace import NO_SERVER, Contributions, Trace
 
 
@@ -89,8 +89,12 @@ def recorded_updates(trace: Trace) -> RecordedUpdates:
     workers = trace.metadata.get("workers")
     if not isinstance(workers, int):
         raise _missing("metadata.workers", "which says how many share the samples")
-    rows = _rows(trace, kind)
+    rows = _rows(trace)
     _check_ranges(trace, rows, workers)
+    # Workers that share a batch compute parts of the same gradient.
+    batches = np.array(read_policy(table["policy"]).batch_workers(workers), dtype=np.int32)
+    rows = rows.where(np.isin(rows.worker, batches))
+    rows = replace(rows, worker=np.searchsorted(batches, rows.worker).astype(np.int32))
     times = trace.updates.where(np.argsort(trace.updates.time_seconds, kind="stable"))
     seconds = np.zeros(int(trace.updates.version.max()))
     seconds[times.version - 1] = times.time_seconds  # with several servers, the time of the last server
@@ -99,7 +103,7 @@ def recorded_updates(trace: Trace) -> RecordedUpdates:
     np.maximum.at(last_read, rows.read_version, rows.version)
     workload = table.get("workload", {})
     return RecordedUpdates(
-        workers=1 if kind == "pipeline" else workers,
+        workers=len(batches),
         averages_parameters=POLICIES[kind].averages_parameters,
         seconds=seconds,
         last_read=last_read,
@@ -125,7 +129,7 @@ def _kind(trace: Trace) -> tuple[str, dict[str, Any]]:
     return kind, table
 
 
-def _rows(trace: Trace, kind: str) -> Contributions:
+def _rows(trace: Trace) -> Contributions:
     """The applied rows of one server, by version; within an update, in the order of the sum."""
     if not len(trace.updates):
         raise _missing("updates.version", "without which nothing is learned")
@@ -141,8 +145,6 @@ def _rows(trace: Trace, kind: str) -> Contributions:
             "the trace's contributions.read_version", int(late.read_version[0]),
             f"is no older than the update {late.version[0]} that it went into", "record the trace anew",
         )  # fmt: skip
-    if kind == "pipeline":  # every stage computes a part of the same gradient
-        rows = rows.where(rows.worker == 0)
     servers = [rows.where(rows.server == server) for server in np.unique(rows.server)]
     _check_alike(servers)
     own = servers[0]  # other servers hold other parameters and may have added up in another order

@@ -56,9 +56,9 @@ class Mesh(Programmed):
         """Whether workers give each other activations."""
         return self.tensor > 1
 
-    def batches(self, workers: int) -> int:  # noqa: ARG002 - one for each group that shares blocks
-        """On how many batches the workers compute in a step."""
-        return self.data
+    def batch_workers(self, workers: int) -> range:
+        """For each batch of a step, the first worker of the group that shares it."""
+        return range(0, workers, self.tensor)
 
     def check_workers(self, workers: int) -> None:
         """Raises ValueError where the two numbers do not multiply to the workers."""

@@ -113,9 +113,13 @@ class Pipeline(Policy):
         """Whether workers give each other activations."""
         return True
 
-    def batches(self, workers: int) -> int:  # noqa: ARG002 - all stages compute on the same ones
-        """On how many batches the workers compute in a step."""
-        return self.data
+    def takes(self, collective: str) -> bool:
+        """Whether this kind of communication makes sense: groups of workers have rings. Single workers have none."""
+        return self.width == 1 or collective == "ring"
+
+    def batch_workers(self, workers: int) -> range:  # noqa: ARG002 - all stages compute on the same batches
+        """For each batch of a step, the first worker of the group in the first stage that shares it."""
+        return range(0, self.width, self.tensor)
 
     def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any workload
         """Raises InputError for a stage of several workers, and where torch's schedule refuses so few micro-batches."""

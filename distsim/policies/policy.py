@@ -59,9 +59,17 @@ class Policy:
         """Whether workers give each other activations."""
         return False
 
+    def takes(self, collective: str) -> bool:
+        """Whether this kind of communication makes sense."""
+        return self.collectives is None or collective in self.collectives
+
+    def batch_workers(self, workers: int) -> range:
+        """For each batch of a step, the first worker that computes on it: each worker, unless some share a batch."""
+        return range(workers)
+
     def batches(self, workers: int) -> int:
-        """On how many batches the workers compute in a step: on one each, unless they share some."""
-        return workers
+        """On how many batches the workers compute in a step."""
+        return len(self.batch_workers(workers))
 
     def updates(self, steps: int, workers: int) -> int:  # noqa: ARG002 - some policies make an update per gradient
         """The number of updates after which the run ends."""

@@ -55,9 +55,9 @@ class Tensor(Programmed):
         """Whether workers give each other activations."""
         return True
 
-    def batches(self, workers: int) -> int:  # noqa: ARG002 - all compute on one
-        """On how many batches the workers compute in a step."""
-        return 1
+    def batch_workers(self, workers: int) -> range:  # noqa: ARG002 - all compute on one batch
+        """The first worker."""
+        return range(1)
 
     def check_model(self, model: str) -> None:
         """Raises ValueError for a model that has no blocks."""
