@@ -83,7 +83,7 @@ class Way:
         if isinstance(own, Ddp) and len(own.buckets(layers)) == 1:
             settings = ["one bucket"]
         words = [policy["kind"].replace("_", " "), *settings]
-        if workers > 1 and (policy["kind"] != "pipeline" or self.scenario.policy.batches(workers) > 1):
+        if workers > 1 and (policy["kind"] != "pipeline" or {"data", "tensor"} & policy.keys()):
             words.append(table["communication"]["kind"].replace("_", " "))
         return ", ".join([*words, f"{workers} worker{'s' * (workers > 1)}"])
 

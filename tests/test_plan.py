@@ -18,7 +18,7 @@ from distsim.figures import plan as drawn
 from distsim.memory import held
 from distsim.metrics import summary
 from distsim.plan import TOO_LARGE, distinct, frontier, plan, ranked, verdict, ways
-from distsim.policies import Mesh
+from distsim.policies import Mesh, Pipeline
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -124,7 +124,46 @@ def test_pipelines_are_tried_where_an_activation_is_known(small: Profile) -> Non
     assert not any(way.scenario.policy.kind == "pipeline" for way in ways(small, CLUSTER))
     found = [way for way in ways(small, CLUSTER, activation="3 MB") if way.scenario.policy.kind == "pipeline"]
     assert {way.scenario.cluster.workers for way in found} == {2, 4}
-    assert all(way.samples == small.batch for way in found)
+    assert all(way.samples == small.batch * way.scenario.policy.batches(4) for way in found)
+
+
+def test_pipelines_of_meshes_are_tried_where_blocks_can_be_shared(small: Profile) -> None:
+    """Of 12 blocks; a stage has as many, and a group is a node or a part of it. 1F1B holds less than GPipe."""
+    found = [way for way in ways(small, LARGE, activation="3 MB") if isinstance(way.scenario.policy, Pipeline)]
+    shapes = set()
+    for way in found:
+        workers, policy = way.scenario.cluster.workers, way.scenario.policy
+        assert isinstance(policy, Pipeline)
+        stages = workers // policy.width
+        assert stages > 1
+        assert policy.stage == 0 or policy.data > 1
+        assert policy.schedule == "1f1b" or policy.width == 1
+        shapes.add((policy.data, policy.tensor, stages))
+    expected = {
+        (data, tensor, stages)
+        for data in (1, 2, 4, 8, 16, 32) for tensor in (1, 2, 4, 8) for stages in range(2, 14)
+        if 64 % (data * tensor * stages) == 0 and (tensor == 1 or 12 % stages == 0)
+    }  # fmt: skip
+    assert shapes == expected
+    alone = [replace(small, model="my_model.py:build"), replace(small, batch=3)]
+    own, few = ([way.scenario.policy for way in ways(one, LARGE, activation="3 MB")] for one in alone)
+    assert {policy.tensor for policy in own if isinstance(policy, Pipeline)} == {1}
+    assert {policy.micro_batches for policy in few if isinstance(policy, Pipeline)} == {2, 3}
+
+
+def test_on_slow_links_a_product_with_a_pipeline_wins() -> None:
+    """13 billion parameters in 16 GB: what a pipeline hands on is less than what any other way exchanges."""
+    cluster = LARGE | {"bandwidth": "10 Gbit/s"}
+    found = list(plan(ways(gpt(40, 5120, 40), cluster, 16e9, "mixed_adam", activation="42 MB")))
+    best = ranked(found)[0]
+    policy = best.scenario.policy
+    assert isinstance(policy, Pipeline)
+    assert policy.width > 1
+    assert best.name.endswith(", ring, 64 workers")
+    again = summary(simulate(best.scenario)).step_seconds
+    assert again is not None
+    assert best.step_seconds == pytest.approx(again.median, rel=1e-12)
+    assert max(held(best.scenario, "mixed_adam").total, best.held.total) < 16e9
 
 
 def test_meshes_of_a_transformer_are_tried_where_an_activation_is_known(small: Profile) -> None:
