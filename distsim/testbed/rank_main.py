@@ -9,10 +9,12 @@ import random
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -101,10 +103,18 @@ def _prepare(task: RankTask, line: SwitchClient) -> None:
     if task.backend == process_group.NAME:
         process_group.register(line)
         rank.context = line
-        time.sleep = line.busy  # type: ignore[assignment]
+        time.sleep = partial(_sleep, line, time.sleep)
         time.perf_counter = time.monotonic = time.time = line.now
     if task.start:
         dist.init_process_group()
+
+
+def _sleep(line: SwitchClient, really: Callable[[float], None], seconds: float) -> None:
+    """Lets virtual time pass for the rank; a further thread, such as that of a progress bar, sleeps beside it."""
+    if threading.current_thread() is threading.main_thread():
+        line.busy(seconds)
+    else:
+        really(seconds)
 
 
 def _salted_hash(salt: int) -> Callable[[object], int]:

@@ -113,7 +113,8 @@ class SwitchClient:
             finally:
                 self._talking = False
             self._now = reply["now"]
-        for take, found in [(self._takers.pop(key), found) for key, found in reply["done"].items()]:
+            taken = [(self._takers.pop(key), found) for key, found in reply["done"].items()]
+        for take, found in taken:
             take(found)
         again: bool = reply["again"]
         return again

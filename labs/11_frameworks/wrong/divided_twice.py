@@ -1,4 +1,4 @@
-# caught by: every_sample_in_every_epoch, one_exchange_for_each_update
+# caught by: framework_trains_as_one_process, every_sample_in_every_epoch
 """A sampler of its own, and then that of Accelerate."""
 
 

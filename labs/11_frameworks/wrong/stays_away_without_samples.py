@@ -1,4 +1,4 @@
-# caught by: every_test_sample_counts_once
+# caught by: every_test_sample_counts_once, ddp_trains_as_one_process, framework_trains_as_one_process, every_sample_in_every_epoch, rank_0_saves, one_exchange_for_each_update
 """Right where every rank has a sample."""
 
 
