@@ -72,6 +72,15 @@ def test_ranks_that_cannot_meet_are_told_at_once(testbed: Testbed, way: str, wor
     assert words in (run.failure or "")
 
 
+def test_a_sleep_of_another_thread_takes_no_time_of_the_rank(testbed: Testbed) -> None:
+    """As the thread of a progress bar sleeps."""
+    run = student(testbed, "sums_beside_a_thread")
+    assert run.failure is None
+    for alone, beside in run.results:
+        assert alone == pytest.approx(beside, rel=1e-9)
+        assert alone >= 2.0
+
+
 def test_strings_have_another_hash_on_each_rank_as_in_separate_processes(testbed: Testbed) -> None:
     by_rank = student(testbed, "hashes", ranks=3).results
     assert [len({*of_all}) for of_all in zip(*by_rank, strict=True)] == [3, 3, 3, 1, 1]

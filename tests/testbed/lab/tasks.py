@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import threading
 import time
 from datetime import timedelta
 
@@ -196,6 +197,30 @@ def meet(way: str) -> list[int]:
 def hashes() -> list[int]:
     """Of strings, as such and within, and of numbers."""
     return [hash("a"), hash(("a", 1)), hash(b"a"), hash(12), hash((1, 2.5))]
+
+
+def sums_beside_a_thread() -> list[float]:
+    """The rank's seconds of a hundred sums and a sleep, alone and beside a thread that sleeps again and again."""
+    found = []
+    for threads in (0, 1):
+        ended = threading.Event()
+        beside = [threading.Thread(target=_naps, args=(ended,)) for _ in range(threads)]
+        for thread in beside:
+            thread.start()
+        before = time.time()
+        for _ in range(100):
+            dist.all_reduce(torch.ones(4), async_op=True).wait()
+        time.sleep(2.0)
+        found.append(time.time() - before)
+        ended.set()
+        for thread in beside:
+            thread.join()
+    return found
+
+
+def _naps(ended: threading.Event) -> None:
+    while not ended.is_set():
+        time.sleep(0.001)
 
 
 def held() -> tuple[int, str]:
