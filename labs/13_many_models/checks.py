@@ -198,7 +198,7 @@ def no_trial_is_lost(testbed: Testbed) -> Finding:
     points=3,
     hint="When does a rung end at most, and how many trials has it at least? Which epochs are paid a second time?",
     how="Go from (trials, least) to (max(count // eta, 1), eta * epoch) until a rung ends at most. Pay count times the "
-    "epochs since the rung before. Sort by (is nan, loss, number): a comparison with nan is always false.",
+    "epochs since the rung before. Sort the trials without nan by (loss, number); those with nan follow, by number.",
 )
 def rungs_and_budget(testbed: Testbed) -> Finding:
     """Numbers that eta divides and does not, one trial, one rung; budgets; equal losses, inf and nan."""

@@ -144,8 +144,8 @@ class _BreaksError(Exception):
 
 
 def real(
-    tasks: ModuleType, paces: Sequence[float], equal: Sequence[float], unequal: Sequence[float],
-    unwritten: Sequence[str] = (),
+    tasks: ModuleType, paces: Sequence[float] = (1.0, 1.0, 1.0, 3.0), equal: Sequence[float] = (0.05,) * 24,
+    unequal: Sequence[float] = (0.04, 0.06, 0.05, 0.07, 0.05, 0.25), unwritten: Sequence[str] = (),
 ) -> Arguments:  # fmt: skip
     """A run for real, in which a trial is a sleep. Tells the scheduler's seconds and losses of each part.
 

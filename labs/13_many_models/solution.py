@@ -81,7 +81,8 @@ def plan(expected: Sequence[float], workers: int) -> list[tuple[int, float]]:
 def most_seconds(seconds: Sequence[float], workers: int) -> float:
     """Predicts how long all trials take at most, in whatever order they are given to idle workers: Graham's bound.
 
-    seconds: by trial, how long it takes, on any worker. There is at least one trial. Think of the trial that ends last:
+    seconds: by trial, how long it takes, on any worker. There is at least one trial. The bound is asked for also where
+    there are fewer trials than workers. Think of the trial that ends last:
     until it begins, every worker is busy with the other trials.
     """
     # write
@@ -178,8 +179,8 @@ def paid_epochs(rungs: Sequence[tuple[int, int]]) -> int:
 def keep_best(losses: dict[int, float], count: int) -> list[int]:
     """The `count` trials with the smallest losses, the best one first.
 
-    losses: by trial. Of equal losses, that of the lowest trial is better. nan is worse than everything else, even inf.
-    There are at least `count` trials.
+    losses: by trial. Of equal losses, that of the lowest trial is better. nan is worse than everything else, even inf,
+    and several nans are equal. There are at least `count` trials.
     """
     # write
     diverged = {trial for trial, loss in losses.items() if math.isnan(loss)}

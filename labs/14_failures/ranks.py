@@ -92,11 +92,12 @@ class Watch:
 
     def sync_all(self) -> None:
         """In the place of os.sync: all of the folder, then its names. (A sync of the whole machine would take long.)"""
-        if self.folder is None:
+        folder = self.folder
+        if folder is None:
             return
         self.before("sync")
         with self.blind():
-            for path in [*(path for path in self.folder.rglob("*") if path.is_file()), self.folder]:
+            for path in [*(path for path in folder.rglob("*") if path.is_file()), folder]:
                 descriptor = os.open(path, os.O_RDONLY)
                 self.synced(descriptor)
                 os.close(descriptor)
@@ -600,7 +601,8 @@ def trained(
     """Trainings, one after the other; each has the name of its checkpoint, and the update in whose step all ranks fail.
 
     files: what lies in the folder before. seed: of this rank's generators. order: the seed of the orders. Returns for
-    each training the samples and the loss of each step, what `train` has returned, and the files in the end.
+    each training the samples and the loss of each step, what `train` has returned, and the files and the place in the
+    data in the end.
     """
     folder = _shared(files)
     found = []
@@ -625,7 +627,10 @@ def trained(
         with watch.blind():
             files_then = files_in(folder) if dist.get_rank() == 0 else {}
         dist.barrier()
-        found.append({"steps": steps, "returned": returned, "files": files_then, "orders": orders})
+        found.append({
+            "steps": steps, "returned": returned, "files": files_then, "orders": orders,
+            "place": [training.epoch, training.done],
+        })  # fmt: skip
     return found
 
 
