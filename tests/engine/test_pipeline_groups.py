@@ -121,6 +121,11 @@ def test_a_divided_optimizer_moves_the_same_bytes_in_the_same_time(schedule: str
     assert divided.updates.time_seconds == pytest.approx(whole.updates.time_seconds, rel=1e-9)
 
 
+COMPUTE: list[dict[str, Any]] = [
+    {"mean": "24 ms"},
+    {"distribution": "lognormal", "mean": "24 ms", "cv": 0.4},
+    {"mean": "24 ms", "slow": {"0": 2.0}, "pauses": {"probability": 0.2, "duration": "9 ms"}},
+]
 SIZES = st.sampled_from(["0 B", "300 kB", "8 MB"])
 
 
@@ -135,10 +140,12 @@ def pipelines(draw: st.DrawFn) -> Scenario:
             "per_node": per_node, "bandwidth": "10 GB/s", "latency": "10 us",
             "nic_per": draw(st.sampled_from(["worker", "worker", "node"])),
         }  # fmt: skip
+    else:
+        cluster["nic"] = {str(draw(st.integers(0, workers - 1))): {"up": "300 MB/s", "down": "500 MB/s"}}
     return scenario(
         data, tensor, stages, draw(st.sampled_from([1, 2, 4])),
         steps=draw(st.integers(1, 4)), cluster=cluster,
-        compute=draw(st.sampled_from([{"mean": "24 ms"}, {"distribution": "lognormal", "mean": "24 ms", "cv": 0.4}])),
+        compute=draw(st.sampled_from(COMPUTE)),
         workload={"gradient": draw(SIZES), "activation": draw(SIZES), "layers": 6},
         policy={"schedule": draw(st.sampled_from(["gpipe", "1f1b"])), "stage": draw(st.integers(0, 1))},
         communication={"kind": "ring", "sends": draw(st.sampled_from(["rendezvous", "rendezvous", "eager"]))},

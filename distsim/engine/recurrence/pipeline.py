@@ -161,13 +161,12 @@ def timeline(scenario: Scenario) -> Timeline:
             exchange(own.gradient_number(stage, place), stage)
     of_part = np.array(labels, dtype=np.int32).T
     source_stage, target_stage, carried = np.array(messages, dtype=np.int32).reshape(-1, 3).T
-    nothing = np.zeros((0, width, steps))
+    turns, departures, arrivals = (np.array(times).reshape(-1, width, steps) for times in (turned, sent, arrived))
     return Timeline(
         stage=of_part[0], forward=of_part[1].astype(bool), micro=of_part[2],
         starts=np.array(starts), ends=np.array(ends),
         source=source_stage, target=target_stage, carried=carried,
-        turned=np.array(turned) if turned else nothing, sent=np.array(sent) if sent else nothing,
-        arrived=np.array(arrived) if arrived else nothing,
+        turned=turns, sent=departures, arrived=arrivals,
         joined=joined, left=left, over=np.concatenate(over),
     )  # fmt: skip
 
