@@ -92,11 +92,11 @@ class Watch:
 
     def sync_all(self) -> None:
         """In the place of os.sync: all of the folder, then its names. (A sync of the whole machine would take long.)"""
-        if self.folder is None:
+        if (folder := self.folder) is None:
             return
         self.before("sync")
         with self.blind():
-            for path in [*(path for path in self.folder.rglob("*") if path.is_file()), self.folder]:
+            for path in [*(path for path in folder.rglob("*") if path.is_file()), folder]:
                 descriptor = os.open(path, os.O_RDONLY)
                 self.synced(descriptor)
                 os.close(descriptor)
