@@ -205,8 +205,10 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
 )
 def the_same_losses(testbed: Testbed) -> Finding:
     """Two failures in one process, then a new process; checkpoints at an epoch's end and in the middle of one."""
-    for world, fails, optimizer in ((2, [5, 5, 8], "sgd"), (3, [4, 11], "adam"), (1, [5, 10], "sgd")):
-        if lost := _lost_in_training(testbed, world, [world], fails, 16, _kind(testbed, optimizer)):
+    for world, fails, optimizer, updates in (
+        (2, [5, 5, 8], "sgd", 16), (3, [4, 11], "adam", 16), (1, [5, 10], "sgd", 18)
+    ):  # fmt: skip
+        if lost := _lost_in_training(testbed, world, [world], fails, updates, _kind(testbed, optimizer)):
             return lost
     return _fine("after each restart, the losses of a training without failures")
 
@@ -218,9 +220,9 @@ def the_same_losses(testbed: Testbed) -> Finding:
 )
 def another_number_of_ranks(testbed: Testbed) -> Finding:
     """More ranks and fewer; here the losses need no random numbers."""
-    for before, after, fails in ((3, [2], [5, 5, 8]), (2, [3, 1], [4, 11]), (1, [4], [5, 10])):
+    for before, after, fails, updates in ((3, [2], [5, 5, 8], 18), (2, [3, 1], [4, 11], 15), (1, [4], [5, 10], 15)):
         kind = _kind(testbed, noise=False)
-        if lost := _lost_in_training(testbed, before, after, fails, 15, kind):
+        if lost := _lost_in_training(testbed, before, after, fails, updates, kind):
             return lost
     return _fine("with another number of ranks, the samples and losses of a training without failures")
 
@@ -462,6 +464,8 @@ def _lost_in_training(
                 returned = result[place]["returned"]
                 if end == NEVER and not _alike(returned, losses):
                     return _wrong(f"train returns {returned}", losses, where)
+                if end == NEVER and (wrong := _about_counts(result[place]["counts"], updates, data)):
+                    return _wrong(*wrong, where)
             if name == "disturbed":
                 done = stop // EVERY * EVERY
         files = {name: one for name, one in run.results[0][-1]["files"].items() if not name.startswith("undisturbed")}
@@ -479,6 +483,19 @@ def _about_steps(steps: Sequence[Any], due: Sequence[Any], numbers: range) -> tu
         if not np.isclose(loss, right_loss, rtol=CLOSE, atol=CLOSE):
             return f"update {update} has loss {loss:.6g}", f"{right_loss:.6g}, as without a failure"
     return None
+
+
+def _about_counts(counts: list[int], updates: int, data: dict[str, Any]) -> tuple[str, str] | None:
+    """What is observed and expected, if the counts are not those of so many updates. An epoch has six.
+
+    Between two epochs, the one may be over, or the next one may have begun.
+    """
+    epoch, made = divmod(updates, 6)
+    rights = [[updates, epoch, made * data["batch"]], *([[updates, epoch - 1, data["count"]]] if not made else [])]
+    if counts in rights:
+        return None
+    due = " or ".join(_listed(right) for right in rights)
+    return f"update, epoch, done after train: {_listed(counts)}", due
 
 
 def _alike(found: Any, due: Any) -> bool:

@@ -600,7 +600,7 @@ def trained(
     """Trainings, one after the other; each has the name of its checkpoint, and the update in whose step all ranks fail.
 
     files: what lies in the folder before. seed: of this rank's generators. order: the seed of the orders. Returns for
-    each training the samples and the loss of each step, what `train` has returned, and the files in the end.
+    each training the samples and the loss of each step, what `train` has returned, and the counts and files in the end.
     """
     folder = _shared(files)
     found = []
@@ -625,7 +625,8 @@ def trained(
         with watch.blind():
             files_then = files_in(folder) if dist.get_rank() == 0 else {}
         dist.barrier()
-        found.append({"steps": steps, "returned": returned, "files": files_then, "orders": orders})
+        counts = [training.update, training.epoch, training.done]
+        found.append({"steps": steps, "returned": returned, "counts": counts, "files": files_then, "orders": orders})
     return found
 
 
