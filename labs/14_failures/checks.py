@@ -107,29 +107,30 @@ def snapshot_of_everything(testbed: Testbed) -> Finding:
     how="One generator of your own from (seed, epoch) shuffles; slice order[done:] by batch, and a slice by ranks.",
 )
 def samples_that_are_left(testbed: Testbed) -> Finding:
-    """Three worlds take the samples of the same epochs, from several places on."""
+    """Three worlds take the samples of the same epochs, in updates of one sample and of more, from any place on."""
     expected = "in any world the same samples in each update, each once, in even shares"
     seed = _whole(testbed, 0, 10**6)
     epochs = []  # count, batch, seed, epoch
-    for count, batch in ((_whole(testbed, 40, 60), 8), (24, 6), (13, 5), (7, 1)):
-        one = _whole(testbed, 0, 10**4)
+    for count, batch in ((_whole(testbed, 40, 60), 8), (24, 6), (13, 5), (7, 2)):
+        one = _whole(testbed, 1, 10**4) if count != 24 else 0
         epochs += [(count, batch, one, 0), (count, batch, one, _whole(testbed, 2, 30)), (count, batch, one + 1, 0)]
     cases = []
     for count, batch, one, epoch in epochs:
         case = {"count": count, "batch": batch, "seed": one, "epoch": epoch}
         places = {0, batch, batch * (count // batch // 2), batch * ((count - 1) // batch), count}
-        cases += [case | {"done": done} for done in sorted(places)]
+        places |= {batch * _whole(testbed, 0, count // batch - 1) + _whole(testbed, 1, batch - 1)}
+        cases += [case | {"batch": 1, "done": 0}, *(case | {"done": done} for done in sorted(places))]
     cases = [cases[number] for number in testbed.rng.permutation(len(cases))]
     right = testbed.run("begun_and_drawn", arguments=[{"kinds": [], "seeds": [seed]}], student=False, start=False)
     [drawn] = right.results[0]["drawn"]
-    orders: dict[tuple[int, ...], list[set[int]]] = {}
+    orders: dict[tuple[int, ...], list[int]] = {}
     for world in (1, 2, int(testbed.rng.choice([3, 5]))):
         run = testbed.run("samples", arguments=[{"cases": cases, "seed": seed}] * world)
         if run.failure:
             return Finding.failed(run, expected)
         if run.log.collectives or run.log.messages:
             return _wrong("ranks exchange messages", "nothing goes over the network", f"{world} ranks")
-        whole = sorted(range(len(cases)), key=lambda number: cases[number]["done"])  # whole epochs first
+        whole = sorted(range(len(cases)), key=lambda number: (cases[number]["done"], cases[number]["batch"]))
         for number in whole:
             case = cases[number]
             where = ", ".join(f"{name} {value}" for name, value in case.items()) + f", {world} ranks"
@@ -139,9 +140,9 @@ def samples_that_are_left(testbed: Testbed) -> Finding:
             if any(not np.allclose(one["drawn"], drawn) for one in found):
                 return _wrong("a global generator draws other numbers afterwards", "as it was", where)
     for (one, here), (other, there) in itertools.combinations(orders.items(), 2):
-        if one[:2] == other[:2] and one[0] > 20 and here == there:
+        if one[0] == other[0] > 20 and here == there:
             return _wrong("the same order again", "another epoch or seed has another order", f"{one} and {other}")
-    if any(set(range(one[1])) == here[0] for one, here in orders.items() if one[0] > 20):
+    if any(here == list(range(one[0])) for one, here in orders.items() if one[0] > 20):
         return _wrong("the samples come by their numbers", "in a random order")
     return _fine(expected)
 
@@ -363,11 +364,11 @@ def _about_losses(found: Sequence[float], due: Sequence[float]) -> str:
 
 
 def _about_samples(
-    updates: Sequence[list[list[int]]], case: dict[str, int], orders: dict[tuple[int, ...], list[set[int]]]
+    updates: Sequence[list[list[int]]], case: dict[str, int], orders: dict[tuple[int, ...], list[int]]
 ) -> tuple[str, str] | None:
-    """What is observed and expected, if ranks take the wrong samples. orders: of whole epochs, once they are known.
+    """What is observed and expected, if ranks take the wrong samples. updates: by rank.
 
-    updates: by rank.
+    orders: of whole epochs, by count, seed and epoch. The first case of each has updates of one sample: they tell it.
     """
     count, batch, done = case["count"], case["batch"], case["done"]
     due = -(-(count - done) // batch)
@@ -385,13 +386,17 @@ def _about_samples(
         if max(sizes) - min(sizes) > 1:
             return f"shares of {_listed(sizes)} samples in update {number}", "shares differ by at most one sample"
         taken.append(set(joined))
-    key = (count, batch, case["seed"], case["epoch"])
+    key = (count, case["seed"], case["epoch"])
     if key not in orders:
-        orders[key] = taken
-        if sum(map(len, taken)) != len(set().union(*taken)):
+        orders[key] = [sample for one in taken for sample in one]
+        if len(set(orders[key])) != count:
             return "a sample comes twice in the epoch", "each sample once"
-    elif taken != orders[key][done // batch if done < count else due + 10**6 :]:
-        return "other samples than the whole epoch has there", "the same samples in each update, in any world"
+    for number, one in enumerate(taken):
+        first = done + number * batch
+        due_here = sorted(orders[key][first : first + batch])
+        if sorted(one) != due_here:
+            expected = f"{_listed(due_here)}: the same order in any world, with any batch, from any place on"
+            return f"update {number} has the samples {_listed(sorted(one))}", expected
     return None
 
 
