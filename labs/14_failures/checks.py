@@ -30,6 +30,7 @@ WIDTH = 5  # of the networks
 CLOSE = 1e-9  # losses are float64; a state that is missing changes far more
 NEVER = 10**6  # an update that no training reaches
 EVERY = 3  # updates between two checkpoints of the trainings with failures
+NAME = "model.checkpoint"  # as in ranks.py
 AGAIN = 7  # between the seeds of two checkpoints, as in ranks.py
 STOP, END = 4, 8  # of the trainings with a snapshot
 WITHIN = 0.01  # of the best useful share
@@ -292,6 +293,9 @@ def _lost_in_saves(testbed: Testbed, *, power: bool) -> Finding | None:
         where = f"{_series(number)}, {'power lost' if power else 'killed'} {one['moment']}"
         if one["error"]:
             return _wrong(one["error"], "save has no error", where)
+        strange = [name for name in one["files"] if not name.startswith(NAME) and name not in series[number]["before"]]
+        if strange and not power:
+            return _wrong(f"save has written {_listed(strange)}", f"a name that begins with {NAME}, as path's", where)
         for folder in _left(one, power=power):
             seen = found[different.index(folder)]
             good = [saved[number]] if one is series[number]["done"] else [old, saved[number]]
