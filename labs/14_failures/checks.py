@@ -184,6 +184,15 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
             if not np.allclose(one["drawn"], draws[seeds[world][rank][number]]):
                 return _wrong("a generator draws other numbers after save_together", "as if nothing was saved", where)
         saved[world] = final[0][1]["later"]
+        own = [[[False, [0, 0, 0]], right["weights"][len(worlds) + worlds.index(world)], draws[seed]] for seed in fresh]
+        states = [own[:world]]  # what resume may bring back: nothing, the first checkpoint, the second one
+        for number in range(2):
+            there, weights = [True, [counts[0] + number, *counts[1:]]], right["weights"][worlds.index(world)]
+            states.append([[there, weights, draws[seeds[world][rank][number]]] for rank in range(world)])
+        given = {"kind": others[world]}
+        arguments = [given | {"seed": seed} for seed in fresh[:world]]
+        if lost := _lost_in_crashes(testbed, final[0], states, arguments):
+            return lost
     expected = "each rank gets back the training and its own generators"
     for before, now in ((3, 3), (3, 2), (2, 3), (0, 2)):
         place = worlds.index(before or now)
@@ -402,6 +411,39 @@ def _about_samples(
             expected = f"{_listed(due_here)}: the same order in any world, with any batch, from any place on"
             return f"update {number} has the samples {_listed(sorted(one))}", expected
     return None
+
+
+def _lost_in_crashes(
+    testbed: Testbed, saved: Sequence[dict[str, Any]], states: Sequence[Any], arguments: Sequence[dict[str, Any]]
+) -> Finding | None:
+    """Why points are lost by crashes in `save_together`, if `save` alone is whole after them.
+
+    saved: rank 0's two checkpoints. states: what `resume` may bring back: before them, and of each. arguments: by rank.
+    """
+    due = "the checkpoint before or the new one, whole"
+    for number, one in enumerate(saved):
+        run = testbed.run("resumed_after", arguments=[own | {"left": one["left"]} for own in arguments], shared=True)
+        if run.failure:
+            return Finding.failed(run, due)
+        for results in zip(*run.results, strict=True):
+            if any(_alike_on_all(results, state) for state in states[number : number + 2]):
+                continue
+            if _lost_in_saves(testbed, power=True):
+                return None  # points are lost there
+            seen = f"rank 0: resume gives {results[0]['there']!r}, and update {results[0]['counts'][0]}"
+            where = f"{len(arguments)} ranks, killed or power lost in save_together, checkpoint {number + 1}"
+            return _wrong(seen, due, where)
+    return None
+
+
+def _alike_on_all(results: Sequence[dict[str, Any]], due: Sequence[list[Any]]) -> bool:
+    """Whether each rank has what is due: what `resume` returns with the counts, the parameters, the next draws."""
+    return all(
+        [one["there"], one["counts"]] == there
+        and np.array_equal(one["weights"], weights)
+        and np.allclose(one["drawn"], drawn)
+        for one, (there, weights, drawn) in zip(results, due, strict=True)
+    )
 
 
 def _about_writers(run: Run) -> str:
