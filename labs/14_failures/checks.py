@@ -68,7 +68,7 @@ def snapshot_of_everything(testbed: Testbed) -> Finding:
     counts = [_whole(testbed, 5, 100), _whole(testbed, 2, 9), _whole(testbed, 1, 50)]
     kinds = [
         {"seed": _whole(testbed, 0, 2**31), "width": WIDTH, "optimizer": name, "buffers": True}
-        for name in ("sgd", "adam")
+        for name in ("sgd", "adam", "sgd with warm restarts")
     ]
     inputs, targets = testbed.rng.normal(size=(4 * END, WIDTH)), testbed.rng.normal(size=(4 * END, 1))
     data = {"inputs": inputs, "targets": targets, "end": END}

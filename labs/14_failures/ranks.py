@@ -446,6 +446,8 @@ def begun(
     else:
         made_optimizer = torch.optim.SGD(groups, momentum=0.9, nesterov=True)
         schedule = torch.optim.lr_scheduler.StepLR(made_optimizer, 5, 0.5)
+    if optimizer == "sgd with warm restarts":  # this schedule counts in two ways
+        schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(made_optimizer, 3, 2)
     return (Plain if tasks is None else tasks.Training)(model, made_optimizer, schedule)
 
 
