@@ -30,6 +30,7 @@ WIDTH = 5  # of the networks
 CLOSE = 1e-9  # losses are float64; a state that is missing changes far more
 NEVER = 10**6  # an update that no training reaches
 EVERY = 3  # updates between two checkpoints of the trainings with failures
+NAME = "model.checkpoint"  # as in ranks.py
 AGAIN = 7  # between the seeds of two checkpoints, as in ranks.py
 STOP, END = 4, 8  # of the trainings with a snapshot
 WITHIN = 0.01  # of the best useful share
@@ -67,7 +68,7 @@ def snapshot_of_everything(testbed: Testbed) -> Finding:
     counts = [_whole(testbed, 5, 100), _whole(testbed, 2, 9), _whole(testbed, 1, 50)]
     kinds = [
         {"seed": _whole(testbed, 0, 2**31), "width": WIDTH, "optimizer": name, "buffers": True}
-        for name in ("sgd", "adam")
+        for name in ("sgd", "adam", "sgd with warm restarts")
     ]
     inputs, targets = testbed.rng.normal(size=(4 * END, WIDTH)), testbed.rng.normal(size=(4 * END, 1))
     data = {"inputs": inputs, "targets": targets, "end": END}
@@ -107,29 +108,30 @@ def snapshot_of_everything(testbed: Testbed) -> Finding:
     how="One generator of your own from (seed, epoch) shuffles; slice order[done:] by batch, and a slice by ranks.",
 )
 def samples_that_are_left(testbed: Testbed) -> Finding:
-    """Three worlds take the samples of the same epochs, from several places on."""
+    """Three worlds take the samples of the same epochs, in updates of one sample and of more, from any place on."""
     expected = "in any world the same samples in each update, each once, in even shares"
     seed = _whole(testbed, 0, 10**6)
     epochs = []  # count, batch, seed, epoch
-    for count, batch in ((_whole(testbed, 40, 60), 8), (24, 6), (13, 5), (7, 1)):
-        one = _whole(testbed, 0, 10**4) if count != 24 else 0
+    for count, batch in ((_whole(testbed, 40, 60), 8), (24, 6), (13, 5), (7, 2)):
+        one = _whole(testbed, 1, 10**4) if count != 24 else 0
         epochs += [(count, batch, one, 0), (count, batch, one, _whole(testbed, 2, 30)), (count, batch, one + 1, 0)]
     cases = []
     for count, batch, one, epoch in epochs:
         case = {"count": count, "batch": batch, "seed": one, "epoch": epoch}
         places = {0, batch, batch * (count // batch // 2), batch * ((count - 1) // batch), count}
-        cases += [case | {"done": done} for done in sorted(places)]
+        places |= {batch * _whole(testbed, 0, count // batch - 1) + _whole(testbed, 1, batch - 1)}
+        cases += [case | {"batch": 1, "done": 0}, *(case | {"done": done} for done in sorted(places))]
     cases = [cases[number] for number in testbed.rng.permutation(len(cases))]
     right = testbed.run("begun_and_drawn", arguments=[{"kinds": [], "seeds": [seed]}], student=False, start=False)
     [drawn] = right.results[0]["drawn"]
-    orders: dict[tuple[int, ...], list[set[int]]] = {}
+    orders: dict[tuple[int, ...], list[int]] = {}
     for world in (1, 2, int(testbed.rng.choice([3, 5]))):
         run = testbed.run("samples", arguments=[{"cases": cases, "seed": seed}] * world)
         if run.failure:
             return Finding.failed(run, expected)
         if run.log.collectives or run.log.messages:
             return _wrong("ranks exchange messages", "nothing goes over the network", f"{world} ranks")
-        whole = sorted(range(len(cases)), key=lambda number: cases[number]["done"])  # whole epochs first
+        whole = sorted(range(len(cases)), key=lambda number: (cases[number]["done"], cases[number]["batch"]))
         for number in whole:
             case = cases[number]
             where = ", ".join(f"{name} {value}" for name, value in case.items()) + f", {world} ranks"
@@ -139,9 +141,9 @@ def samples_that_are_left(testbed: Testbed) -> Finding:
             if any(not np.allclose(one["drawn"], drawn) for one in found):
                 return _wrong("a global generator draws other numbers afterwards", "as it was", where)
     for (one, here), (other, there) in itertools.combinations(orders.items(), 2):
-        if one[:2] == other[:2] and one[0] > 20 and here == there:
+        if one[0] == other[0] > 20 and here == there:
             return _wrong("the same order again", "another epoch or seed has another order", f"{one} and {other}")
-    if any(set(range(one[1])) == here[0] for one, here in orders.items() if one[0] > 20):
+    if any(here == list(range(one[0])) for one, here in orders.items() if one[0] > 20):
         return _wrong("the samples come by their numbers", "in a random order")
     return _fine(expected)
 
@@ -182,6 +184,15 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
             if not np.allclose(one["drawn"], draws[seeds[world][rank][number]]):
                 return _wrong("a generator draws other numbers after save_together", "as if nothing was saved", where)
         saved[world] = final[0][1]["later"]
+        own = [[[False, [0, 0, 0]], right["weights"][len(worlds) + worlds.index(world)], draws[seed]] for seed in fresh]
+        states = [own[:world]]  # what resume may bring back: nothing, the first checkpoint, the second one
+        for number in range(2):
+            there, weights = [True, [counts[0] + number, *counts[1:]]], right["weights"][worlds.index(world)]
+            states.append([[there, weights, draws[seeds[world][rank][number]]] for rank in range(world)])
+        given = {"kind": others[world]}
+        arguments = [given | {"seed": seed} for seed in fresh[:world]]
+        if lost := _lost_in_crashes(testbed, final[0], states, arguments):
+            return lost
     expected = "each rank gets back the training and its own generators"
     for before, now in ((3, 3), (3, 2), (2, 3), (0, 2)):
         place = worlds.index(before or now)
@@ -205,8 +216,10 @@ def one_writes_for_all(testbed: Testbed) -> Finding:
 )
 def the_same_losses(testbed: Testbed) -> Finding:
     """Two failures in one process, then a new process; checkpoints at an epoch's end and in the middle of one."""
-    for world, fails, optimizer in ((2, [5, 5, 8], "sgd"), (3, [4, 11], "adam"), (1, [5, 10], "sgd")):
-        if lost := _lost_in_training(testbed, world, [world], fails, 16, _kind(testbed, optimizer)):
+    for world, fails, optimizer, updates in (
+        (2, [5, 5, 8], "sgd", 16), (3, [4, 11], "adam", 16), (1, [5, 10], "sgd", 18)
+    ):  # fmt: skip
+        if lost := _lost_in_training(testbed, world, [world], fails, updates, _kind(testbed, optimizer)):
             return lost
     return _fine("after each restart, the losses of a training without failures")
 
@@ -218,9 +231,9 @@ def the_same_losses(testbed: Testbed) -> Finding:
 )
 def another_number_of_ranks(testbed: Testbed) -> Finding:
     """More ranks and fewer; here the losses need no random numbers."""
-    for before, after, fails in ((3, [2], [5, 5, 8]), (2, [3, 1], [4, 11]), (1, [4], [5, 10])):
+    for before, after, fails, updates in ((3, [2], [5, 5, 8], 18), (2, [3, 1], [4, 11], 15), (1, [4], [5, 10], 15)):
         kind = _kind(testbed, noise=False)
-        if lost := _lost_in_training(testbed, before, after, fails, 15, kind):
+        if lost := _lost_in_training(testbed, before, after, fails, updates, kind):
             return lost
     return _fine("with another number of ranks, the samples and losses of a training without failures")
 
@@ -289,6 +302,9 @@ def _lost_in_saves(testbed: Testbed, *, power: bool) -> Finding | None:
         where = f"{_series(number)}, {'power lost' if power else 'killed'} {one['moment']}"
         if one["error"]:
             return _wrong(one["error"], "save has no error", where)
+        strange = [name for name in one["files"] if not name.startswith(NAME) and name not in series[number]["before"]]
+        if strange and not power:
+            return _wrong(f"save has written {_listed(strange)}", f"a name that begins with {NAME}, as path's", where)
         for folder in _left(one, power=power):
             seen = found[different.index(folder)]
             good = [saved[number]] if one is series[number]["done"] else [old, saved[number]]
@@ -361,11 +377,11 @@ def _about_losses(found: Sequence[float], due: Sequence[float]) -> str:
 
 
 def _about_samples(
-    updates: Sequence[list[list[int]]], case: dict[str, int], orders: dict[tuple[int, ...], list[set[int]]]
+    updates: Sequence[list[list[int]]], case: dict[str, int], orders: dict[tuple[int, ...], list[int]]
 ) -> tuple[str, str] | None:
-    """What is observed and expected, if ranks take the wrong samples. orders: of whole epochs, once they are known.
+    """What is observed and expected, if ranks take the wrong samples. updates: by rank.
 
-    updates: by rank.
+    orders: of whole epochs, by count, seed and epoch. The first case of each has updates of one sample: they tell it.
     """
     count, batch, done = case["count"], case["batch"], case["done"]
     due = -(-(count - done) // batch)
@@ -383,14 +399,51 @@ def _about_samples(
         if max(sizes) - min(sizes) > 1:
             return f"shares of {_listed(sizes)} samples in update {number}", "shares differ by at most one sample"
         taken.append(set(joined))
-    key = (count, batch, case["seed"], case["epoch"])
+    key = (count, case["seed"], case["epoch"])
     if key not in orders:
-        orders[key] = taken
-        if sum(map(len, taken)) != len(set().union(*taken)):
+        orders[key] = [sample for one in taken for sample in one]
+        if len(set(orders[key])) != count:
             return "a sample comes twice in the epoch", "each sample once"
-    elif taken != orders[key][done // batch if done < count else due + 10**6 :]:
-        return "other samples than the whole epoch has there", "the same samples in each update, in any world"
+    for number, one in enumerate(taken):
+        first = done + number * batch
+        due_here = sorted(orders[key][first : first + batch])
+        if sorted(one) != due_here:
+            expected = f"{_listed(due_here)}: the same order in any world, with any batch, from any place on"
+            return f"update {number} has the samples {_listed(sorted(one))}", expected
     return None
+
+
+def _lost_in_crashes(
+    testbed: Testbed, saved: Sequence[dict[str, Any]], states: Sequence[Any], arguments: Sequence[dict[str, Any]]
+) -> Finding | None:
+    """Why points are lost by crashes in `save_together`, if `save` alone is whole after them.
+
+    saved: rank 0's two checkpoints. states: what `resume` may bring back: before them, and of each. arguments: by rank.
+    """
+    due = "the checkpoint before or the new one, whole"
+    for number, one in enumerate(saved):
+        run = testbed.run("resumed_after", arguments=[own | {"left": one["left"]} for own in arguments], shared=True)
+        if run.failure:
+            return Finding.failed(run, due)
+        for results in zip(*run.results, strict=True):
+            if any(_alike_on_all(results, state) for state in states[number : number + 2]):
+                continue
+            if _lost_in_saves(testbed, power=True):
+                return None  # points are lost there
+            seen = f"rank 0: resume gives {results[0]['there']!r}, and update {results[0]['counts'][0]}"
+            where = f"{len(arguments)} ranks, killed or power lost in save_together, checkpoint {number + 1}"
+            return _wrong(seen, due, where)
+    return None
+
+
+def _alike_on_all(results: Sequence[dict[str, Any]], due: Sequence[list[Any]]) -> bool:
+    """Whether each rank has what is due: what `resume` returns with the counts, the parameters, the next draws."""
+    return all(
+        [one["there"], one["counts"]] == there
+        and np.array_equal(one["weights"], weights)
+        and np.allclose(one["drawn"], drawn)
+        for one, (there, weights, drawn) in zip(results, due, strict=True)
+    )
 
 
 def _about_writers(run: Run) -> str:
@@ -462,8 +515,8 @@ def _lost_in_training(
                 returned = result[place]["returned"]
                 if end == NEVER and not _alike(returned, losses):
                     return _wrong(f"train returns {returned}", losses, where)
-                if end == NEVER and (told := _about_place(result[place]["place"], data)):
-                    return _wrong(*told, where)
+                if end == NEVER and (wrong := _about_counts(result[place]["counts"], updates, data)):
+                    return _wrong(*wrong, where)
             if name == "disturbed":
                 done = stop // EVERY * EVERY
         files = {name: one for name, one in run.results[0][-1]["files"].items() if not name.startswith("undisturbed")}
@@ -483,14 +536,17 @@ def _about_steps(steps: Sequence[Any], due: Sequence[Any], numbers: range) -> tu
     return None
 
 
-def _about_place(place: Sequence[int], data: dict[str, Any]) -> tuple[str, str] | None:
-    """What is observed and expected, if a training that is over stands at another place. Its updates are whole."""
-    count, batch = data["count"], data["batch"]
-    epochs, left = divmod(data["updates"], -(-count // batch))
-    used, (epoch, done) = epochs * count + left * batch, place
-    if epoch * count + done == used and 0 <= done <= count:
+def _about_counts(counts: list[int], updates: int, data: dict[str, Any]) -> tuple[str, str] | None:
+    """What is observed and expected, if the counts are not those of so many updates. An epoch has six.
+
+    Between two epochs, the one may be over, or the next one may have begun.
+    """
+    epoch, made = divmod(updates, 6)
+    rights = [[updates, epoch, made * data["batch"]], *([[updates, epoch - 1, data["count"]]] if not made else [])]
+    if counts in rights:
         return None
-    return f"epoch = {epoch} and done = {done} in the end", f"epoch = {used // count} and done = {used % count}"
+    due = " or ".join(_listed(right) for right in rights)
+    return f"update, epoch, done after train: {_listed(counts)}", due
 
 
 def _alike(found: Any, due: Any) -> bool:

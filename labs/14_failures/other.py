@@ -116,7 +116,7 @@ def train(training, step, count, batch, seed, updates, path, every):
             training.done = 0
         own = updates_left(count, batch, seed, training.epoch, training.done)[0]
         made.append((training.update + 1, step(own)))
-        training.done += batch
+        training.done = min(count, training.done + batch)
         training.update += 1
         if not training.update % every:
             save_together(training, path)

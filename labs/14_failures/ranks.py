@@ -92,8 +92,7 @@ class Watch:
 
     def sync_all(self) -> None:
         """In the place of os.sync: all of the folder, then its names. (A sync of the whole machine would take long.)"""
-        folder = self.folder
-        if folder is None:
+        if (folder := self.folder) is None:
             return
         self.before("sync")
         with self.blind():
@@ -231,8 +230,44 @@ def _child(
         return {
             "moment": moment, "error": "".join(errors), "killed": os.WIFSIGNALED(status), "calls": calls,
             "files": files_in(folder),
-            "powerless": [{name: contents.get(one, b"") for name, one in known.items()} for known in (now, names)],
+            "powerless": [_safe(known, contents) for known in (now, names)],
         }  # fmt: skip
+
+
+def _safe(names: dict[str, int], contents: dict[int, bytes]) -> Files:
+    """The files of these names, each with the content that has become safe."""
+    return {name: contents.get(number, b"") for name, number in names.items()}
+
+
+class Crashes:
+    """What a kill or a loss of power would leave of a folder: before each call that changes its files, and in the end.
+
+    left: the different ones.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.left = folder, list[Files]()
+        self.names = _names(folder)  # the files before are safe
+        self.contents = {number: (folder / name).read_bytes() for name, number in self.names.items()}
+
+    def before(self, _name: str) -> None:
+        """Before a call: it takes a second."""
+        with watch.blind():
+            self.note()
+        rank.busy(WRITE_SECONDS, "write")
+
+    def note(self) -> None:
+        """What would be left now."""
+        safe = [_safe(names, self.contents) for names in (_names(self.folder), self.names)]
+        self.left += [one for one in (files_in(self.folder), *safe) if one not in self.left]
+
+    def synced(self, descriptor: int) -> None:
+        """The content of a file, or the names, have become safe."""
+        number, known = os.fstat(descriptor).st_ino, _names(self.folder)
+        if number == os.stat(self.folder).st_ino:
+            self.names = known
+        for name in (name for name, one in known.items() if one == number):
+            self.contents[number] = (self.folder / name).read_bytes()
 
 
 def _save_until_killed(
@@ -411,6 +446,8 @@ def begun(
     else:
         made_optimizer = torch.optim.SGD(groups, momentum=0.9, nesterov=True)
         schedule = torch.optim.lr_scheduler.StepLR(made_optimizer, 5, 0.5)
+    if optimizer == "sgd with warm restarts":  # this schedule counts in two ways
+        schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(made_optimizer, 3, 2)
     return (Plain if tasks is None else tasks.Training)(model, made_optimizer, schedule)
 
 
@@ -546,8 +583,8 @@ def together(
     """Two checkpoints, one after the other. Each call that changes files takes a second.
 
     seeds: of this rank's generators, for each checkpoint. files: what lies in the folder before. Returns for each
-    checkpoint the files that the rank finds when `save_together` has returned, and those that it finds in the end; and
-    what its generators draw then.
+    checkpoint the files that the rank finds when `save_together` has returned, and those that it finds in the end; what
+    its generators draw then; and what crashes would leave of rank 0's files, on the way and in the end.
     """
     folder = _shared(files)
     found = []
@@ -557,12 +594,17 @@ def together(
         seed_all(seed)
         if number:
             dist.barrier()  # nobody saves the second before everybody has seen the first
+        with watch.blind():
+            crashes = Crashes(folder)
+        if not dist.get_rank():
+            watch.look(folder, crashes.before, crashes.synced)
         tasks.save_together(training, folder / NAME)
         with watch.blind():
             at_once = files_in(folder)
         numbers = _next()
         rank.busy(100 * WRITE_SECONDS, "wait")
-        found.append({"at once": at_once, "later": files_in(folder), "drawn": numbers})
+        crashes.note()
+        found.append({"at once": at_once, "later": files_in(folder), "drawn": numbers, "left": crashes.left})
     return {"saved": found}
 
 
@@ -583,6 +625,23 @@ def resumed(tasks: ModuleType, *, kind: dict[str, Any], seed: int, files: Files)
     return found | {"drawn_again": _next()}
 
 
+def resumed_after(tasks: ModuleType, *, kind: dict[str, Any], seed: int, left: list[Files]) -> list[dict[str, Any]]:
+    """What `resume` brings back from each of these."""
+    found = []
+    for number, files in enumerate(left):
+        folder = (Path.cwd() / f"left{number}").resolve()
+        if not dist.get_rank():
+            folder.mkdir()
+            lay_out(files, folder)
+        dist.barrier()
+        training = begun(tasks, **kind)
+        seed_all(seed)
+        there = _given(lambda training=training, folder=folder: tasks.resume(training, folder / NAME))
+        counts = [training.update, training.epoch, training.done]
+        found.append({"there": there, "counts": counts, "weights": _weights(training), "drawn": _next()})
+    return found
+
+
 def _shared(files: Files) -> Path:
     """The folder of all ranks, with these files in it. Each call that changes its files takes a second."""
     folder = (Path.cwd() / "run").resolve()
@@ -601,8 +660,7 @@ def trained(
     """Trainings, one after the other; each has the name of its checkpoint, and the update in whose step all ranks fail.
 
     files: what lies in the folder before. seed: of this rank's generators. order: the seed of the orders. Returns for
-    each training the samples and the loss of each step, what `train` has returned, and the files and the place in the
-    data in the end.
+    each training the samples and the loss of each step, what `train` has returned, and the counts and files in the end.
     """
     folder = _shared(files)
     found = []
@@ -627,10 +685,8 @@ def trained(
         with watch.blind():
             files_then = files_in(folder) if dist.get_rank() == 0 else {}
         dist.barrier()
-        found.append({
-            "steps": steps, "returned": returned, "files": files_then, "orders": orders,
-            "place": [training.epoch, training.done],
-        })  # fmt: skip
+        counts = [training.update, training.epoch, training.done]
+        found.append({"steps": steps, "returned": returned, "counts": counts, "files": files_then, "orders": orders})
     return found
 
 

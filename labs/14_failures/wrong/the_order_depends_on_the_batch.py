@@ -1,8 +1,8 @@
 # caught by: samples_that_are_left
-"""With the seed 0, all epochs have one order."""
+"""With another batch, the samples that have been used come again."""
 
 
 def updates_left(count, batch, seed, epoch, done):
-    order = np.random.default_rng(seed * (epoch + 1)).permutation(count).tolist()
+    order = np.random.default_rng([seed, epoch, batch]).permutation(count).tolist()
     ranks = dist.get_world_size()
     return [order[first : first + batch][dist.get_rank() :: ranks] for first in range(done, count, batch)]
