@@ -39,6 +39,10 @@ ORDER_BYTES, REPORT_BYTES = 24, 16
 STOP_ORDER = (-1.0, -1.0, -1.0)
 DRAWS = 500  # to find a batch of a certain kind
 MOST_NUMBER = 2**31  # of trials and base seeds, not included
+KEEP_HINT = (
+    "A comparison with nan is always false, also that of one nan with another. Sort by three things: first whether the "
+    "loss is nan, then the loss, with 0 in place of a nan, then the number of the trial."
+)
 CONSEQUENCES = ("deadlock", "which had room for")  # failures that follow from something earlier
 BOTH, WORKERS, SCHEDULER = "", "workers", "scheduler"  # the side that is a script
 
@@ -198,7 +202,7 @@ def no_trial_is_lost(testbed: Testbed) -> Finding:
     points=3,
     hint="When does a rung end at most, and how many trials has it at least? Which epochs are paid a second time?",
     how="Go from (trials, least) to (max(count // eta, 1), eta * epoch) until a rung ends at most. Pay count times the "
-    "epochs since the rung before. Sort by (is nan, loss, number): a comparison with nan is always false.",
+    "epochs since the rung before.",
 )
 def rungs_and_budget(testbed: Testbed) -> Finding:
     """Numbers that eta divides and does not, one trial, one rung; budgets; equal losses, inf and nan."""
@@ -249,7 +253,7 @@ def _kept(testbed: Testbed) -> Finding:
     for (trials, losses, count), found, wanted in zip(cases, run.results[0]["found"], right, strict=True):
         if list(found) != wanted:
             told = ", ".join(f"{trial}: {loss:g}" for trial, loss in zip(trials, losses, strict=True))
-            return _fault(str(found), str(wanted), f"keep_best of {count}, losses {told}")
+            return _fault(str(found), str(wanted), f"keep_best of {count}, losses {told}", KEEP_HINT)
     return _right("rungs, their epochs, and the best trials")
 
 
@@ -660,5 +664,5 @@ def _right(expected: str) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-def _fault(observed: str, expected: str, where: str) -> Finding:
-    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+def _fault(observed: str, expected: str, where: str, hint: str = "") -> Finding:
+    return Finding.of(observed=observed, expected=expected, passed=False, where=where, hint=hint)

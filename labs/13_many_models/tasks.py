@@ -132,7 +132,7 @@ def keep_best(losses: dict[int, float], count: int) -> list[int]:
     """The `count` trials with the smallest losses, the best one first.
 
     losses: by trial. Of equal losses, that of the lowest trial is better. nan is worse than everything else, even inf.
-    There are at least `count` trials.
+    Several nan count as equal losses. There are at least `count` trials.
     """
     raise NotImplementedError("write keep_best: The `count` trials with the smallest losses, the best one first.")
 
