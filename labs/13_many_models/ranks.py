@@ -144,20 +144,20 @@ class _BreaksError(Exception):
 
 
 def real(
-    tasks: ModuleType, paces: Sequence[float], equal: Sequence[float], unequal: Sequence[float],
-    unwritten: Sequence[str] = (),
+    tasks: ModuleType, paces: Sequence[float] = (1.0, 1.0, 1.0, 3.0), equal: Sequence[float] = (0.05,) * 24,
+    unequal: Sequence[float] = (*(0.05, 0.07) * 6, 0.25), unwritten: Sequence[str] = (),
 ) -> Arguments:  # fmt: skip
     """A run for real, in which a trial is a sleep. Tells the scheduler's seconds and losses of each part.
 
-    paces: by worker, how much longer its trials take in the first part. equal, unequal: seconds of trials. In the last
-    part, worker 0 breaks down in its second job.
+    paces: by worker, how much longer its trials take in the first part; a further worker has the pace 1. equal,
+    unequal: seconds of trials. In the last part, worker 0 breaks down in its second job.
     """
     if {"dispatch", "work", "seed_of", "plan"} & set(unwritten):
         return {}
     me, scheduler = dist.get_rank(), dist.get_world_size() - 1
     starts = [start for _, start in tasks.plan(unequal, scheduler)]
     in_order, planned = range(len(unequal)), sorted(range(len(unequal)), key=starts.__getitem__)
-    pace = paces[me] if me < scheduler else 1.0
+    pace = paces[me] if me < min(scheduler, len(paces)) else 1.0
     sleeps = [seconds * pace for seconds in equal]
     parts: list[tuple[str, Sequence[int], Sequence[float], bool]] = [
         ("slow_worker", range(len(equal)), sleeps, False),
