@@ -150,7 +150,8 @@ def real(
     """A run for real, in which a trial is a sleep. Tells the scheduler's seconds and losses of each part.
 
     paces: by worker, how much longer its trials take in the first part; a further worker has the pace 1. equal,
-    unequal: seconds of trials. In the last part, worker 0 breaks down in its second job.
+    unequal: seconds of trials. In the last part, worker 0 breaks down in its second job. The second part also has what
+    most_seconds says of it, where that is written.
     """
     if {"dispatch", "work", "seed_of", "plan"} & set(unwritten):
         return {}
@@ -177,6 +178,8 @@ def real(
         seconds_taken = rank.now() - before
         by_trial = [float(loss) for _, loss in sorted(zip(order, losses, strict=True))]
         found[name] = {"seconds": seconds_taken, "losses": by_trial, "workers": len(living)}
+        if name == "as_they_come" and "most_seconds" not in unwritten:
+            found[name]["at_most"] = float(tasks.most_seconds(seconds, scheduler))
         for worker in living:
             dist.send(torch.full((3,), STOP, dtype=torch.float64), worker)
     return found
