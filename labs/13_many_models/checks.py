@@ -122,13 +122,13 @@ def _planned(expected: Sequence[float], workers: int) -> list[list[float]]:
     points=1,
     hint="Until the trial that ends last begins, how much work of the others can all workers have done?",
     how="The others take at most sum(seconds) less this trial's seconds, shared by all workers. Then the trial itself "
-    "follows. The result is largest for the longest trial.",
+    "follows. The result is largest for the longest trial. This is the bound also with fewer trials than workers.",
 )
 def prediction_of_the_last_end(testbed: Testbed) -> Finding:
-    """One worker, equal trials, and drawn ones."""
+    """One worker, equal trials, drawn ones, and fewer trials than workers."""
     rng = testbed.rng
     drawn = [[rng.uniform(0.1, 9.0, count).tolist(), int(rng.integers(2, 9))] for count in (1, 2, 3, 9, 20)]
-    cases = [[[2.0], 1], [[1.0, 3.0, 2.0], 1], [[0.5] * 12, 4], *drawn]
+    cases = [[[2.0], 1], [[1.0, 3.0, 2.0], 1], [[0.5] * 12, 4], [[1.0, 3.0, 2.0], 5], *drawn]
     run = testbed.run("ask", [{"name": "most_seconds", "cases": cases}])
     if run.failure:
         return Finding.failed(run, "the seconds at most")

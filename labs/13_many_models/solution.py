@@ -82,7 +82,8 @@ def most_seconds(seconds: Sequence[float], workers: int) -> float:
     """Predicts how long all trials take at most, in whatever order they are given to idle workers: Graham's bound.
 
     seconds: by trial, how long it takes, on any worker. There is at least one trial. Think of the trial that ends last:
-    until it begins, every worker is busy with the other trials.
+    until it begins, every worker is busy with the other trials. The bound is one formula for all numbers of trials and
+    workers. With fewer trials than workers it holds, too, although all trials may then end earlier.
     """
     # write
     longest = max(seconds)
