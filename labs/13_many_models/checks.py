@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +40,7 @@ SLOT, LATE, EARLY = 1e-3, 0.2e-3, 1e-9  # seconds: of a slot, and how much later
 ORDER_BYTES, REPORT_BYTES = 24, 16
 STOP_ORDER = (-1.0, -1.0, -1.0)
 DRAWS = 500  # to find a batch of a certain kind
+LEAST_BITS = 56  # in which the seeds of many pairs differ
 MOST_NUMBER = 2**31  # of trials and base seeds, not included
 KEEP_HINT = (
     "A comparison with nan is always false, also that of one nan with another. Sort by three things: first whether the "
@@ -50,20 +53,31 @@ BOTH, WORKERS, SCHEDULER = "", "workers", "scheduler"  # the side that is a scri
 @check(
     points=2,
     hint="Which numbers make a seed? Do two base seeds, or two trials, ever meet in one seed?",
-    how="Let SeedSequence(base_seed, spawn_key=(trial,)) of numpy mix both numbers, or put them side by side in one "
-    "number. A sum of both gives the same seed again: 3 + 4 = 4 + 3.",
+    how="Let SeedSequence(base_seed, spawn_key=(trial,)) of numpy mix both numbers. Then generate_state(1, np.uint64) "
+    "gives 64 bits, of which you need 63; without np.uint64 it gives 32 bits, which are too few. Or put both numbers "
+    "side by side in one, with 31 bits each. A sum gives the same seed again: 3 + 4 = 4 + 3. So does a sum with "
+    "factors below 2**31.",
 )
 def seeds_of_trials(testbed: Testbed) -> Finding:
-    """Small and large numbers, on three ranks that ask in different orders."""
-    rng = testbed.rng
+    """Small and large numbers, on three ranks that ask in different orders; pairs that meet if the rule is a sum.
+
+    There are 2**62 pairs. Where each has a seed of its own, those of many drawn pairs differ in nearly all bits.
+    """
+    rng, expected = testbed.rng, "another seed for each other pair, the same on all ranks"
     small = [(base, trial) for base in range(12) for trial in range(30)]
     large = [tuple(map(int, rng.integers(0, MOST_NUMBER, 2))) for _ in range(60)]
     near = [(base, trial) for base in (0, 1, 2, MOST_NUMBER - 1) for trial in _around_powers()]
     swapped = [(trial, base) for base, trial in (*large, *near)]
-    pairs = sorted({*small, *large, *near, *swapped})
+    origins = [(0, 0), tuple(map(int, rng.integers(0, MOST_NUMBER // 2, 2)))]
+    beside = [pair for base, trial in origins for pair in ((base, trial), (base + 1, trial), (base, trial + 1))]
+    run = testbed.run("seeds", [{"pairs": beside, "before": 0}])
+    if run.failure:
+        return Finding.failed(run, expected)
+    found = run.results[0]["found"]
+    met = [*_of_a_sum(*origins[0], found[:3]), *_of_a_sum(*origins[1], found[3:])]
+    pairs = sorted({*small, *large, *near, *swapped, *met})
     asked = [[pairs[place] for place in rng.permutation(len(pairs))] for _ in range(3)]
     run = testbed.run("seeds", [{"pairs": one, "before": 20 * rank} for rank, one in enumerate(asked)])
-    expected = "another seed for each other pair, the same on all ranks"
     if run.failure:
         return Finding.failed(run, expected)
     told = [dict(zip(one, result["found"], strict=True)) for one, result in zip(asked, run.results, strict=True)]
@@ -79,9 +93,28 @@ def seeds_of_trials(testbed: Testbed) -> Finding:
             other = f"base seed {seen[first][0]}, trial {seen[first][1]}"
             return _fault(f"seed {first}, as for {other}", "another seed for each other pair", about)
         seen[first] = pair
+    drawn = [int(told[0][pair]) for pair in large]
+    if (bits := reduce(or_, (one ^ drawn[0] for one in drawn)).bit_count()) < LEAST_BITS:
+        few = f"the seeds of {len(drawn)} drawn pairs differ in {bits} bits only"
+        return _fault(few, f"in at least {LEAST_BITS}: there are 2**62 pairs, and each has another seed", "")
     if any(one["drawn"] != run.results[0]["drawn"] for one in run.results):
         return _fault("seed_of changes what a global generator draws next", "generators left as they are", "")
     return _right(expected)
+
+
+def _of_a_sum(base: int, trial: int, seeds: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of which two have one seed if seed_of adds multiples of both numbers.
+
+    seeds: of (base, trial), of the next base seed, and of the next trial.
+    """
+    if not all(one.removeprefix("-").isdecimal() for one in seeds):
+        return []
+    own, *nexts = map(int, seeds)
+    slopes = [abs(one - own) for one in nexts]
+    common = math.gcd(*slopes) or 1
+    by_trial, by_base = (one // common for one in slopes)
+    corners = [(base + one, trial + other) for one in (0, by_base) for other in (0, by_trial)]
+    return [pair for pair in corners if max(pair) < MOST_NUMBER]
 
 
 def _around_powers() -> list[int]:
