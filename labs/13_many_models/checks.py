@@ -214,7 +214,7 @@ def no_trial_is_lost(testbed: Testbed) -> Finding:
         return _Batch.such(rng, wish, workers, *given, **options)
 
     four = [
-        such(lambda one: one.woken > 0, 4, breakdowns=2, tries=3),
+        such(lambda one: one.queued > 0, 4, breakdowns=2, tries=3),
         such(lambda one: one.back > 1, 4, breakdowns=3, tries=3),
         such(lambda one: one.living != [], 4, tries=2, poisoned=poisoned[:1], slow=1),
         such(lambda one: one.woken > 0 and one.living != [], 4, count=4, breakdowns=1, tries=2),
@@ -242,6 +242,7 @@ def rungs_and_budget(testbed: Testbed) -> Finding:
     rng = testbed.rng
     cases = [[27, 3, 1, 27], [8, 2, 1, 8], [1, 3, 2, 9], [12, 2, 5, 5], [12, 2, 7, 5], [2, 3, 1, 100], [100, 2, 3, 50]]
     cases += [[1, 2, 7, 7], [9, 3, 1, 9], [10, 3, 1, 9], [3, 3, 1, 10], [64, 4, 2, 1000]]
+    cases += [[2 * eta**more, eta, 1, eta**more] for eta in range(2, 8) for more in range(2, 6)]
     cases += [[int(one) for one in rng.integers((1, 2, 1, 1), (200, 6, 9, 300))] for _ in range(60)]
     found = [_rungs(*case) for case in cases]
     finding = _asked(testbed, "rungs", cases, found, "trials, eta, least, most")
@@ -314,7 +315,10 @@ def halving_on_workers(testbed: Testbed) -> Finding:
         _Batch.halving(rng, 3, (5, 2, 4, 4), wish=_turned),
         _Batch.halving(rng, 3, (6, 2, 3, 5), wish=_turned),
     ]
-    one = [_Batch.halving(rng, 1, (5, 3, 2, 7), diverged=0.9)]
+    one = [
+        _Batch.halving(rng, 1, (5, 3, 2, 7), diverged=0.9),
+        _Batch.halving(rng, 1, (6, 2, 1, 2), diverged=0.9, wish=_keeps_nan),
+    ]
     talks = [(batches, BOTH) for batches in (four, two, three, one)]
     return _first(testbed, talks, "the rungs one after the other, each with the best trials")
 
@@ -322,6 +326,12 @@ def halving_on_workers(testbed: Testbed) -> Finding:
 def _turned(batch: _Batch) -> bool:
     """The best trial of the last rung does not come first in it."""
     return next(iter(batch.history[-1])) != _sorted(batch.history[-1])[0]
+
+
+def _keeps_nan(batch: _Batch) -> bool:
+    """A rung has a trial that had diverged before, beside others that had not."""
+    first, second, *_ = batch.history
+    return 0 < sum(math.isnan(first[trial]) for trial in second) < len(second)
 
 
 def _late_winner(batch: _Batch) -> bool:
@@ -351,6 +361,7 @@ def chosen_without_the_test_set(testbed: Testbed) -> Finding:
         cases.append([validation, rng.random(configurations).tolist()])
     cases.append([[[0.0, 9.0], [4.0, 4.0], [4.5]], [0.3, 0.2, 0.1]])
     cases.append([[[5.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [0.7, 0.8]])
+    cases.append([[[1.0, math.nan], [math.inf, 1.0]], [0.7, 0.8]])
     run = testbed.run("select", [{"cases": cases}])
     expected = "the smallest mean of validation, and one question to the test set"
     if run.failure:
@@ -407,6 +418,7 @@ class _Batch:
     losses: list[float] = field(default_factory=list)
     history: list[dict[int, float]] = field(default_factory=list)
     length: int = 0  # slots
+    queued: int = 0  # times that a lost job went to another worker than the one that was idle for the longest time
     woken: int = 0  # times that a lost job went at once to a worker that was idle
     back: int = 0  # times that a lost job came before others that waited
     behind: int = 0  # times that a lost job came behind another lost one that waited
@@ -504,11 +516,17 @@ class _Batch:
                 others = [other for other, tries in left.items() if tries and other not in {place, *held}]
                 again, idle = left[place] > 0, len(self.living) > len(doing)
                 self.woken += again and idle
+                self.queued += again and idle and self._idle_longest({other for other, _ in doing.values()})
                 self.back += again and not idle and any(other > place for other in others)
                 self.behind += again and not idle and any(other < place for other in others)
             else:
                 losses[place] = self.table[jobs[place][0], jobs[place][2]]
                 del left[place]
+
+    def _idle_longest(self, busy: set[int]) -> bool:
+        """Whether the idle worker with the lowest rank is not the one that was idle first."""
+        free = [rank for rank in self.living if rank not in busy]
+        return min(free, key=lambda rank: self.did[rank][-1].end if self.did[rank] else 0) != free[0]
 
     def _begin(self, rank: int, job: Job, doing: dict[int, Any]) -> int:
         """When this job ends."""
