@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +40,12 @@ SLOT, LATE, EARLY = 1e-3, 0.2e-3, 1e-9  # seconds: of a slot, and how much later
 ORDER_BYTES, REPORT_BYTES = 24, 16
 STOP_ORDER = (-1.0, -1.0, -1.0)
 DRAWS = 500  # to find a batch of a certain kind
+LEAST_BITS = 56  # in which the seeds of many pairs differ
 MOST_NUMBER = 2**31  # of trials and base seeds, not included
+KEEP_HINT = (
+    "A comparison with nan is always false, also that of one nan with another. Sort by three things: first whether the "
+    "loss is nan, then the loss, with 0 in place of a nan, then the number of the trial."
+)
 CONSEQUENCES = ("deadlock", "which had room for")  # failures that follow from something earlier
 BOTH, WORKERS, SCHEDULER = "", "workers", "scheduler"  # the side that is a script
 
@@ -46,20 +53,31 @@ BOTH, WORKERS, SCHEDULER = "", "workers", "scheduler"  # the side that is a scri
 @check(
     points=2,
     hint="Which numbers make a seed? Do two base seeds, or two trials, ever meet in one seed?",
-    how="Let SeedSequence(base_seed, spawn_key=(trial,)) of numpy mix both numbers, or put them side by side in one "
-    "number. A sum of both gives the same seed again: 3 + 4 = 4 + 3.",
+    how="Let SeedSequence(base_seed, spawn_key=(trial,)) of numpy mix both numbers. Then generate_state(1, np.uint64) "
+    "gives 64 bits, of which you need 63; without np.uint64 it gives 32 bits, which are too few. Or put both numbers "
+    "side by side in one, with 31 bits each. A sum gives the same seed again: 3 + 4 = 4 + 3. So does a sum with "
+    "factors below 2**31.",
 )
 def seeds_of_trials(testbed: Testbed) -> Finding:
-    """Small and large numbers, on three ranks that ask in different orders."""
-    rng = testbed.rng
+    """Small and large numbers, on three ranks that ask in different orders; pairs that meet if the rule is a sum.
+
+    There are 2**62 pairs. Where each has a seed of its own, those of many drawn pairs differ in nearly all bits.
+    """
+    rng, expected = testbed.rng, "another seed for each other pair, the same on all ranks"
     small = [(base, trial) for base in range(12) for trial in range(30)]
     large = [tuple(map(int, rng.integers(0, MOST_NUMBER, 2))) for _ in range(60)]
     near = [(base, trial) for base in (0, 1, 2, MOST_NUMBER - 1) for trial in _around_powers()]
     swapped = [(trial, base) for base, trial in (*large, *near)]
-    pairs = sorted({*small, *large, *near, *swapped})
+    origins = [(0, 0), tuple(map(int, rng.integers(0, MOST_NUMBER // 2, 2)))]
+    beside = [pair for base, trial in origins for pair in ((base, trial), (base + 1, trial), (base, trial + 1))]
+    run = testbed.run("seeds", [{"pairs": beside, "before": 0}])
+    if run.failure:
+        return Finding.failed(run, expected)
+    found = run.results[0]["found"]
+    met = [*_of_a_sum(*origins[0], found[:3]), *_of_a_sum(*origins[1], found[3:])]
+    pairs = sorted({*small, *large, *near, *swapped, *met})
     asked = [[pairs[place] for place in rng.permutation(len(pairs))] for _ in range(3)]
     run = testbed.run("seeds", [{"pairs": one, "before": 20 * rank} for rank, one in enumerate(asked)])
-    expected = "another seed for each other pair, the same on all ranks"
     if run.failure:
         return Finding.failed(run, expected)
     told = [dict(zip(one, result["found"], strict=True)) for one, result in zip(asked, run.results, strict=True)]
@@ -75,9 +93,28 @@ def seeds_of_trials(testbed: Testbed) -> Finding:
             other = f"base seed {seen[first][0]}, trial {seen[first][1]}"
             return _fault(f"seed {first}, as for {other}", "another seed for each other pair", about)
         seen[first] = pair
+    drawn = [int(told[0][pair]) for pair in large]
+    if (bits := reduce(or_, (one ^ drawn[0] for one in drawn)).bit_count()) < LEAST_BITS:
+        few = f"the seeds of {len(drawn)} drawn pairs differ in {bits} bits only"
+        return _fault(few, f"in at least {LEAST_BITS}: there are 2**62 pairs, and each has another seed", "")
     if any(one["drawn"] != run.results[0]["drawn"] for one in run.results):
         return _fault("seed_of changes what a global generator draws next", "generators left as they are", "")
     return _right(expected)
+
+
+def _of_a_sum(base: int, trial: int, seeds: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of which two have one seed if seed_of adds multiples of both numbers.
+
+    seeds: of (base, trial), of the next base seed, and of the next trial.
+    """
+    if not all(one.removeprefix("-").isdecimal() for one in seeds):
+        return []
+    own, *nexts = map(int, seeds)
+    slopes = [abs(one - own) for one in nexts]
+    common = math.gcd(*slopes) or 1
+    by_trial, by_base = (one // common for one in slopes)
+    corners = [(base + one, trial + other) for one in (0, by_base) for other in (0, by_trial)]
+    return [pair for pair in corners if max(pair) < MOST_NUMBER]
 
 
 def _around_powers() -> list[int]:
@@ -118,13 +155,13 @@ def _planned(expected: Sequence[float], workers: int) -> list[list[float]]:
     points=1,
     hint="Until the trial that ends last begins, how much work of the others can all workers have done?",
     how="The others take at most sum(seconds) less this trial's seconds, shared by all workers. Then the trial itself "
-    "follows. The result is largest for the longest trial.",
+    "follows. The result is largest for the longest trial. This is the bound also with fewer trials than workers.",
 )
 def prediction_of_the_last_end(testbed: Testbed) -> Finding:
-    """One worker, equal trials, and drawn ones."""
+    """One worker, equal trials, drawn ones, and fewer trials than workers."""
     rng = testbed.rng
     drawn = [[rng.uniform(0.1, 9.0, count).tolist(), int(rng.integers(2, 9))] for count in (1, 2, 3, 9, 20)]
-    cases = [[[2.0], 1], [[1.0, 3.0, 2.0], 1], [[0.5] * 12, 4], *drawn]
+    cases = [[[2.0], 1], [[1.0, 3.0, 2.0], 1], [[0.5] * 12, 4], [[1.0, 3.0, 2.0], 5], *drawn]
     run = testbed.run("ask", [{"name": "most_seconds", "cases": cases}])
     if run.failure:
         return Finding.failed(run, "the seconds at most")
@@ -177,7 +214,7 @@ def no_trial_is_lost(testbed: Testbed) -> Finding:
         return _Batch.such(rng, wish, workers, *given, **options)
 
     four = [
-        such(lambda one: one.woken > 0, 4, breakdowns=2, tries=3),
+        such(lambda one: one.queued > 0, 4, breakdowns=2, tries=3),
         such(lambda one: one.back > 1, 4, breakdowns=3, tries=3),
         such(lambda one: one.living != [], 4, tries=2, poisoned=poisoned[:1], slow=1),
         such(lambda one: one.woken > 0 and one.living != [], 4, count=4, breakdowns=1, tries=2),
@@ -198,13 +235,14 @@ def no_trial_is_lost(testbed: Testbed) -> Finding:
     points=3,
     hint="When does a rung end at most, and how many trials has it at least? Which epochs are paid a second time?",
     how="Go from (trials, least) to (max(count // eta, 1), eta * epoch) until a rung ends at most. Pay count times the "
-    "epochs since the rung before. Sort the trials without nan by (loss, number); those with nan follow, by number.",
+    "epochs since the rung before.",
 )
 def rungs_and_budget(testbed: Testbed) -> Finding:
     """Numbers that eta divides and does not, one trial, one rung; budgets; equal losses, inf and nan."""
     rng = testbed.rng
     cases = [[27, 3, 1, 27], [8, 2, 1, 8], [1, 3, 2, 9], [12, 2, 5, 5], [12, 2, 7, 5], [2, 3, 1, 100], [100, 2, 3, 50]]
     cases += [[1, 2, 7, 7], [9, 3, 1, 9], [10, 3, 1, 9], [3, 3, 1, 10], [64, 4, 2, 1000]]
+    cases += [[2 * eta**more, eta, 1, eta**more] for eta in range(2, 8) for more in range(2, 6)]
     cases += [[int(one) for one in rng.integers((1, 2, 1, 1), (200, 6, 9, 300))] for _ in range(60)]
     found = [_rungs(*case) for case in cases]
     finding = _asked(testbed, "rungs", cases, found, "trials, eta, least, most")
@@ -249,7 +287,7 @@ def _kept(testbed: Testbed) -> Finding:
     for (trials, losses, count), found, wanted in zip(cases, run.results[0]["found"], right, strict=True):
         if list(found) != wanted:
             told = ", ".join(f"{trial}: {loss:g}" for trial, loss in zip(trials, losses, strict=True))
-            return _fault(str(found), str(wanted), f"keep_best of {count}, losses {told}")
+            return _fault(str(found), str(wanted), f"keep_best of {count}, losses {told}", KEEP_HINT)
     return _right("rungs, their epochs, and the best trials")
 
 
@@ -277,7 +315,10 @@ def halving_on_workers(testbed: Testbed) -> Finding:
         _Batch.halving(rng, 3, (5, 2, 4, 4), wish=_turned),
         _Batch.halving(rng, 3, (6, 2, 3, 5), wish=_turned),
     ]
-    one = [_Batch.halving(rng, 1, (5, 3, 2, 7), diverged=0.9)]
+    one = [
+        _Batch.halving(rng, 1, (5, 3, 2, 7), diverged=0.9),
+        _Batch.halving(rng, 1, (6, 2, 1, 2), diverged=0.9, wish=_keeps_nan),
+    ]
     talks = [(batches, BOTH) for batches in (four, two, three, one)]
     return _first(testbed, talks, "the rungs one after the other, each with the best trials")
 
@@ -285,6 +326,12 @@ def halving_on_workers(testbed: Testbed) -> Finding:
 def _turned(batch: _Batch) -> bool:
     """The best trial of the last rung does not come first in it."""
     return next(iter(batch.history[-1])) != _sorted(batch.history[-1])[0]
+
+
+def _keeps_nan(batch: _Batch) -> bool:
+    """A rung has a trial that had diverged before, beside others that had not."""
+    first, second, *_ = batch.history
+    return 0 < sum(math.isnan(first[trial]) for trial in second) < len(second)
 
 
 def _late_winner(batch: _Batch) -> bool:
@@ -314,6 +361,7 @@ def chosen_without_the_test_set(testbed: Testbed) -> Finding:
         cases.append([validation, rng.random(configurations).tolist()])
     cases.append([[[0.0, 9.0], [4.0, 4.0], [4.5]], [0.3, 0.2, 0.1]])
     cases.append([[[5.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [0.7, 0.8]])
+    cases.append([[[1.0, math.nan], [math.inf, 1.0]], [0.7, 0.8]])
     run = testbed.run("select", [{"cases": cases}])
     expected = "the smallest mean of validation, and one question to the test set"
     if run.failure:
@@ -370,6 +418,7 @@ class _Batch:
     losses: list[float] = field(default_factory=list)
     history: list[dict[int, float]] = field(default_factory=list)
     length: int = 0  # slots
+    queued: int = 0  # times that a lost job went to another worker than the one that was idle for the longest time
     woken: int = 0  # times that a lost job went at once to a worker that was idle
     back: int = 0  # times that a lost job came before others that waited
     behind: int = 0  # times that a lost job came behind another lost one that waited
@@ -467,11 +516,17 @@ class _Batch:
                 others = [other for other, tries in left.items() if tries and other not in {place, *held}]
                 again, idle = left[place] > 0, len(self.living) > len(doing)
                 self.woken += again and idle
+                self.queued += again and idle and self._idle_longest({other for other, _ in doing.values()})
                 self.back += again and not idle and any(other > place for other in others)
                 self.behind += again and not idle and any(other < place for other in others)
             else:
                 losses[place] = self.table[jobs[place][0], jobs[place][2]]
                 del left[place]
+
+    def _idle_longest(self, busy: set[int]) -> bool:
+        """Whether the idle worker with the lowest rank is not the one that was idle first."""
+        free = [rank for rank in self.living if rank not in busy]
+        return min(free, key=lambda rank: self.did[rank][-1].end if self.did[rank] else 0) != free[0]
 
     def _begin(self, rank: int, job: Job, doing: dict[int, Any]) -> int:
         """When this job ends."""
@@ -660,5 +715,5 @@ def _right(expected: str) -> Finding:
     return Finding.of(observed=expected, expected=expected, passed=True)
 
 
-def _fault(observed: str, expected: str, where: str) -> Finding:
-    return Finding.of(observed=observed, expected=expected, passed=False, where=where)
+def _fault(observed: str, expected: str, where: str, hint: str = "") -> Finding:
+    return Finding.of(observed=observed, expected=expected, passed=False, where=where, hint=hint)

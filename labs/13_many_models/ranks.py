@@ -145,19 +145,20 @@ class _BreaksError(Exception):
 
 def real(
     tasks: ModuleType, paces: Sequence[float] = (1.0, 1.0, 1.0, 3.0), equal: Sequence[float] = (0.05,) * 24,
-    unequal: Sequence[float] = (0.04, 0.06, 0.05, 0.07, 0.05, 0.25), unwritten: Sequence[str] = (),
+    unequal: Sequence[float] = (*(0.05, 0.07) * 6, 0.25), unwritten: Sequence[str] = (),
 ) -> Arguments:  # fmt: skip
     """A run for real, in which a trial is a sleep. Tells the scheduler's seconds and losses of each part.
 
-    paces: by worker, how much longer its trials take in the first part. equal, unequal: seconds of trials. In the last
-    part, worker 0 breaks down in its second job.
+    paces: by worker, how much longer its trials take in the first part; a further worker has the pace 1. equal,
+    unequal: seconds of trials. In the last part, worker 0 breaks down in its second job. The second part also has what
+    most_seconds says of it, where that is written.
     """
     if {"dispatch", "work", "seed_of", "plan"} & set(unwritten):
         return {}
     me, scheduler = dist.get_rank(), dist.get_world_size() - 1
     starts = [start for _, start in tasks.plan(unequal, scheduler)]
     in_order, planned = range(len(unequal)), sorted(range(len(unequal)), key=starts.__getitem__)
-    pace = paces[me] if me < scheduler else 1.0
+    pace = paces[me] if me < min(scheduler, len(paces)) else 1.0
     sleeps = [seconds * pace for seconds in equal]
     parts: list[tuple[str, Sequence[int], Sequence[float], bool]] = [
         ("slow_worker", range(len(equal)), sleeps, False),
@@ -177,6 +178,8 @@ def real(
         seconds_taken = rank.now() - before
         by_trial = [float(loss) for _, loss in sorted(zip(order, losses, strict=True))]
         found[name] = {"seconds": seconds_taken, "losses": by_trial, "workers": len(living)}
+        if name == "as_they_come" and "most_seconds" not in unwritten:
+            found[name]["at_most"] = float(tasks.most_seconds(seconds, scheduler))
         for worker in living:
             dist.send(torch.full((3,), STOP, dtype=torch.float64), worker)
     return found

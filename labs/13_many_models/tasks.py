@@ -53,6 +53,7 @@ def seed_of(base_seed: int, trial: int) -> int:
     numpy and torch go on as if it had not been called.
 
     If a rule can give two pairs the same seed by chance alone, with a probability of about 2**-63, that is good enough.
+    A probability of 2**-32 is too large: among 100,000 trials, two probably have the same seed.
     """
     raise NotImplementedError("write seed_of: The seed of a trial: a whole number of at least 0 and less than 2**63.")
 
@@ -73,9 +74,9 @@ def plan(expected: Sequence[float], workers: int) -> list[tuple[int, float]]:
 def most_seconds(seconds: Sequence[float], workers: int) -> float:
     """Predicts how long all trials take at most, in whatever order they are given to idle workers: Graham's bound.
 
-    seconds: by trial, how long it takes, on any worker. There is at least one trial. The bound is asked for also where
-    there are fewer trials than workers. Think of the trial that ends last:
-    until it begins, every worker is busy with the other trials.
+    seconds: by trial, how long it takes, on any worker. There is at least one trial. Think of the trial that ends last:
+    until it begins, every worker is busy with the other trials. The bound is one formula for all numbers of trials and
+    workers. With fewer trials than workers it holds, too, although all trials may then end earlier.
     """
     raise NotImplementedError(
         "write most_seconds: Predicts how long all trials take at most, in whatever order they are given to idle "
@@ -132,8 +133,8 @@ def paid_epochs(rungs: Sequence[tuple[int, int]]) -> int:
 def keep_best(losses: dict[int, float], count: int) -> list[int]:
     """The `count` trials with the smallest losses, the best one first.
 
-    losses: by trial. Of equal losses, that of the lowest trial is better. nan is worse than everything else, even inf,
-    and several nans are equal. There are at least `count` trials.
+    losses: by trial. Of equal losses, that of the lowest trial is better. nan is worse than everything else, even inf.
+    Several nan count as equal losses. There are at least `count` trials.
     """
     raise NotImplementedError("write keep_best: The `count` trials with the smallest losses, the best one first.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
@@ -10,8 +11,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from distsim.grading.lab import Lab, all_labs
+from distsim.grading.lab import RANKS, Lab, all_labs
 from distsim.grading.metadata import problems
+from distsim.grading.real import FUNCTION, SECONDS, UNWRITTEN
 from distsim.grading.release import release
 from distsim.grading.result import Result
 from distsim.grading.stub import up_to_date
@@ -125,6 +127,16 @@ def test_a_lab_is_whole(key: str) -> None:
     assert 10 <= lab.points <= 20
     assert up_to_date(lab), f"tasks.py is not what solution.py gives: distsim lab stub {lab.number}"
     assert problems(lab) == []
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_lab_run_has_every_argument_that_it_must_give(key: str) -> None:
+    """`distsim lab run` gives `real` no argument but tasks, seconds and unwritten."""
+    tree = ast.parse((LABS / key / RANKS).read_text())
+    for found in (node.args for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION):
+        needed = [one.arg for one in found.args[: len(found.args) - len(found.defaults)]]
+        needed += [one.arg for one, value in zip(found.kwonlyargs, found.kw_defaults, strict=True) if value is None]
+        assert {*needed} <= {"tasks", SECONDS, UNWRITTEN}
 
 
 @pytest.mark.parametrize("key", KEYS)
