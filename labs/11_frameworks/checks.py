@@ -5,7 +5,8 @@ The space of the inputs:
 * numbers of samples that the ranks do not divide, and last batches that are not full; fewer test samples than ranks;
 * updates of one batch, of two and of three; three epochs, and four where the order is judged;
 * models that start otherwise on each rank, compute otherwise in training than in evaluation, and have a buffer;
-* momentum, and a learning rate that falls after each epoch.
+* momentum, and a learning rate that falls after each epoch;
+* ranks that begin at times of their own, and checkpoints that take half a second to a minute of virtual time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -159,10 +160,11 @@ def one_exchange_for_each_update(testbed: Testbed) -> Finding:
 
 @dataclass(frozen=True)
 class _Job:
-    """A job of several ranks, by drawn numbers. starts: of the models of the ranks."""
+    """A job of several ranks, by drawn numbers. starts: of the models of the ranks. late_seconds: by rank."""
 
     world: int
     starts: list[Array]
+    late_seconds: list[float]
     training: dict[str, Array]
     test: dict[str, Array]
     numbers: dict[str, Any]
@@ -178,12 +180,14 @@ class _Job:
         numbers = {
             "batch": batch, "accumulated": accumulated, "epochs": epochs, "rate": float(rng.uniform(0.1, 0.3)),
             "rate_samples": int(rng.integers(40, 60)), "decay": float(rng.uniform(0.5, 0.8)),
+            "save_seconds": rng.uniform(0.5, 60, size=epochs).tolist(),
         }  # fmt: skip
+        late_seconds = rng.uniform(0, 20, size=world).tolist()
         starts = [rng.normal(size=WEIGHTS) / 2 for _ in range(world)]
         tested = world * int(rng.integers(2, 6)) + 1
         if accumulated == 1:
             tested = world - 1  # the last rank has none
-        return cls(world, starts, _samples(rng, count), _samples(rng, tested), numbers)
+        return cls(world, starts, late_seconds, _samples(rng, count), _samples(rng, tested), numbers)
 
     @property
     def count(self) -> int:
@@ -193,7 +197,7 @@ class _Job:
     def arguments(self, rank: int) -> dict[str, Any]:
         """For the driver."""
         given = {"training": list(self.training.values()), "test": list(self.test.values()), "momentum": MOMENTUM}
-        return {"start": self.starts[rank], **given, **self.numbers}
+        return {"start": self.starts[rank], "late_seconds": self.late_seconds[rank], **given, **self.numbers}
 
     def epochs_of(self, found: dict[str, Any]) -> list[list[list[int]]] | None:
         """The samples of one rank, by epoch and batch; None if its batches are none of whole epochs."""
@@ -336,7 +340,7 @@ def _samples_of_epochs(job: _Job, run: Run, place: int, right: Any) -> str:  # n
     by_rank = [job.epochs_of(result["jobs"][place]) for result in run.results]
     if any(one is None for one in by_rank):
         return f"batches that are not of {job.numbers['epochs']} whole epochs of training samples"
-    orders = []
+    orders, doubled = [], []
     for epoch, of_ranks in enumerate(zip(*[one or [] for one in by_rank], strict=True)):
         own = [[sample for batch in batches for sample in batch] for batches in of_ranks]
         taken = Counter(sample for samples in own for sample in samples)
@@ -349,14 +353,17 @@ def _samples_of_epochs(job: _Job, run: Run, place: int, right: Any) -> str:  # n
         if max(map(len, (batch for batches in of_ranks for batch in batches))) > job.numbers["batch"]:
             return f"a batch of more than {job.numbers['batch']} samples in epoch {epoch}"
         orders.append(own)
-    for epoch, (before, after) in enumerate(pairwise(orders)):
+        doubled.append({sample for sample, times in taken.items() if times > 1})
+    for (epoch, before), (later, after) in combinations(enumerate(orders), 2):
         if before == after:
-            return f"the same order in epochs {epoch} and {epoch + 1}"
+            return f"the same order in epochs {epoch} and {later}"
         if all(set(one) == set(other) for one, other in zip(before, after, strict=True)):
-            return f"each rank has the same samples in epochs {epoch} and {epoch + 1}"
+            return f"each rank has the same samples in epochs {epoch} and {later}"
         pairs, again = ({two for samples in own for two in pairwise(samples)} for own in (before, after))
         if len(pairs & again) > len(pairs) / 2:
-            return f"the order of epoch {epoch + 1} follows from that of epoch {epoch}: it is not drawn anew"
+            return f"the order of epoch {later} follows from that of epoch {epoch}: it is not drawn anew"
+    if doubled[0] and all(one == doubled[0] for one in doubled):
+        return f"sample {min(doubled[0])} is taken twice in every epoch: it is not the first one of a new order"
     if any(samples == sorted(samples) for own in orders for samples in own):
         return "samples that are not shuffled"
     return ""
@@ -373,6 +380,8 @@ def _saved(job: _Job, run: Run, place: int, right: Any) -> str:  # noqa: ARG001
         if found["files"]:
             return f"rank {rank} writes {found['files'][0]}"
         for epoch, save in enumerate(found["saves"]):
+            if not save["trains"]:
+                return f"rank {rank} calls job.save in another thread than the one that trains"
             if save["names"] != NAMES:
                 return f"the names {', '.join(save['names'][:2])}, ..."
             each = len(found["states"]) // wanted

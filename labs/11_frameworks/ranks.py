@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,6 @@ from distsim.testbed import rank
 
 SCRIPT = "script.py"
 WIDTH, HIDDEN, CLASSES = 12, 24, 5
-SAVE_SECONDS = 0.5  # of virtual time, for each checkpoint
 LAUNCHED = {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"}
 REPEATS = 5  # of the all-reduce that is measured
 NEEDED = {"learning_rate", "evaluate"}
@@ -112,8 +112,11 @@ def _ported(
     training: list[Tensor],
     test: list[Tensor],
     momentum: float,
+    late_seconds: float,
+    save_seconds: list[float],
     **numbers: Any,
 ) -> dict[str, Any]:
+    """late_seconds: of virtual time, before this rank begins. save_seconds: of each checkpoint; then as the last."""
     model = Network(start)
     states: list[Tensor] = []
     used: list[float] = []
@@ -127,14 +130,17 @@ def _ported(
 
     def save(state: dict[str, Tensor]) -> None:
         found = [state[name].detach().flatten() for name, _ in model.named_parameters() if name in state]
-        saves.append({"names": sorted(state), "numbers": torch.cat([torch.zeros(0), *found])})
-        rank.busy(SAVE_SECONDS, "save")
+        trains = threading.current_thread() is threading.main_thread()
+        saves.append({"names": sorted(state), "numbers": torch.cat([torch.zeros(0), *found]), "trains": trains})
+        if trains:
+            rank.busy(save_seconds[min(len(saves), len(save_seconds)) - 1], "save")
 
     before = _files()
     job = script.Job(
         model=model, training=TensorDataset(*training), test=TensorDataset(*test), loss=cross_entropy,
         optimizer=optimizer, save=save, **numbers,
     )  # fmt: skip
+    rank.busy(late_seconds)
     with _Watch() as watch:
         rows = train(job)
     return {
@@ -142,7 +148,7 @@ def _ported(
         "states": states,
         "rates": used,
         "saves": saves,
-        "files": sorted(_files() - before),
+        "files": sorted((_files() | watch.written()) - before),
         "learned": model.learned,
         "looked_at": len(model.looked_at),
         "returned": rank.now(),
@@ -151,22 +157,41 @@ def _ported(
 
 
 class _Watch:
-    """Counts the backwards that a framework makes, and lets the next training begin with a new framework."""
+    """Counts the backwards that a framework makes, and lets the next training begin with a new framework.
+
+    It also sees which files Python opens to write, wherever they lie.
+    """
 
     def __init__(self) -> None:
         self.backwards = 0
+        self._opened: set[Path] | None = None
         self._kept: list[tuple[Any, str, Any]] = []
+        sys.addaudithook(self._see)
 
     def __enter__(self) -> _Watch:
+        self._opened = set()
         if "lightning.pytorch" in sys.modules:
+            from lightning.fabric.strategies import Strategy as FabricStrategy
             from lightning.pytorch.strategies import Strategy
 
             self._count(Strategy, "backward")
+            self._count(FabricStrategy, "backward")
         if "accelerate" in sys.modules:
             from accelerate import Accelerator
 
             self._count(Accelerator, "backward")
         return self
+
+    def _see(self, event: str, given: tuple[Any, ...]) -> None:
+        if event == "open" and self._opened is not None and isinstance(given[0], str | bytes | os.PathLike):
+            path, _, flags = given
+            if flags & (os.O_WRONLY | os.O_RDWR):
+                self._opened.add(Path(os.fsdecode(path)))
+
+    def written(self) -> set[str]:
+        """The files that were opened to write, and are still there."""
+        opened, self._opened = self._opened or set(), None
+        return {str(path) for path in opened if path.is_file() and "__pycache__" not in path.parts}
 
     def _count(self, owner: Any, name: str) -> None:
         real = getattr(owner, name)

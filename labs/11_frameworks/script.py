@@ -33,7 +33,7 @@ class Job:
     accumulated: batches of one process in an update. epochs: of the training data. rate: the learning rate that suits
     updates of `rate_samples` samples. decay: the factor of the learning rate from one epoch to the next.
     optimizer: makes the optimizer from parameters and a learning rate. save: writes a checkpoint of a state_dict, first
-    under another name, so that the file is always whole; it takes some time.
+    under another name, so that the file is always whole; it takes some time, in the thread that trains.
     """
 
     model: nn.Module

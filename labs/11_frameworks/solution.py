@@ -11,14 +11,15 @@ A port trains as the script does, with batches of N x batch samples, of which ea
   each epoch. Each rank has as many samples as the others. Together they take fewer than N x batch samples more than
   there are: the first ones of the order may be taken twice, to fill up the last batches.
 * Updates. After each update, all ranks have the same parameters. They are those of one process that starts as rank 0
-  does and takes the joined batches. In an epoch, a rank has a multiple of `accumulated` batches, and each batch of
-  an update counts alike. The ranks exchange gradients once for each update, not for each batch.
+  does and takes the joined batches. Each rank's batches of an epoch are a multiple of `accumulated`: you need no rule
+  for an update that is cut short. Each batch of an update counts alike. The ranks exchange gradients once for each
+  update, not for each batch.
 * Learning rate. In epoch number e, counted from 0, it is learning_rate(job) x decay^e.
 * Results. Every rank returns an Epoch for each epoch, and all ranks return the same numbers. The training loss is the
   mean over the batches of all ranks. The test loss and the accuracy come from `evaluate`, after the last update.
 * Files. After each epoch's last update, rank 0 calls `job.save` once, with the state_dict of `job.model`; its names are
-  those of `job.model`. No other rank calls it, and there is no other file. `job.save` takes some time. No rank returns
-  before the last file is written.
+  those of `job.model`. No other rank calls it, and no other file is left. `job.save` takes some time, a second or a
+  minute. No rank returns before the last file is written.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ def train_ddp(job: Job) -> list[Epoch]:
 def train_framework(job: Job) -> list[Epoch]:
     """Ports the script to Lightning or to Accelerate. The first text of this file has the rules.
 
-    The trainer of Lightning, or the accelerator of Accelerate, makes the backward of every batch. Import the framework
-    inside of this function: then the other functions work without it.
+    Lightning's Trainer or Fabric, or the accelerator of Accelerate, makes the backward of every batch. Import the
+    framework inside of this function: then the other functions work without it.
     """
     # write
     import lightning.pytorch as pl

@@ -1,4 +1,4 @@
-# caught by: rungs_and_budget, halving_on_workers
+# caught by: rungs_and_budget, halving_on_workers, chosen_without_the_test_set
 """Of equal losses, takes the one that stands first."""
 
 

@@ -1,4 +1,4 @@
-# caught by: rungs_and_budget
+# caught by: rungs_and_budget, chosen_without_the_test_set
 """Takes nan for inf."""
 
 

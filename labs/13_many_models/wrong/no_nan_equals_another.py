@@ -1,4 +1,4 @@
-# caught by: rungs_and_budget
+# caught by: rungs_and_budget, halving_on_workers
 """Puts nan last, but then compares one nan with another."""
 
 

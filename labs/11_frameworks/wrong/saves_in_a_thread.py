@@ -1,0 +1,37 @@
+# caught by: rank_0_saves
+"""A thread saves the model's own tensors while the training goes on."""
+
+import threading
+
+
+def train_ddp(job: Job) -> list[Epoch]:
+    sampler = DistributedSampler(job.training)
+    loader = DataLoader(job.training, batch_size=job.batch, sampler=sampler)
+    model = DistributedDataParallel(job.model)
+    optimizer = job.optimizer(model.parameters(), learning_rate(job))
+    schedule = ExponentialLR(optimizer, job.decay)
+    epochs, writers = [], []
+    for epoch in range(job.epochs):
+        sampler.set_epoch(epoch)
+        losses = []
+        for number, (inputs, labels) in enumerate(loader, start=1):
+            last = number % job.accumulated == 0
+            model.require_backward_grad_sync = last
+            loss = job.loss(model(inputs), labels)
+            (loss / job.accumulated).backward()
+            losses.append(loss.detach())
+            if last:
+                optimizer.step()
+                optimizer.zero_grad()
+        schedule.step()
+        total = torch.stack(losses).mean()
+        dist.all_reduce(total)
+        training_loss = total.item() / dist.get_world_size()
+        epochs.append(Epoch(training_loss, *evaluate(job.model, job.test, job.loss, job.batch)))
+        if dist.get_rank() == 0:
+            writers.append(threading.Thread(target=job.save, args=[job.model.state_dict()]))
+            writers[-1].start()
+    for writer in writers:
+        writer.join()
+    dist.barrier()
+    return epochs
