@@ -39,6 +39,16 @@ def files(root: Path) -> list[Path]:
     return sorted(path.relative_to(root) for path in (*_of_course(root / "course"), *_of_labs(root / "labs")))
 
 
+def of_contest(labs: Path) -> list[Path]:
+    """The files of the contest that everybody gets; empty if it is not among the labs.
+
+    >>> [path.name for path in of_contest(home() / "labs")][:2]
+    ['lab.ipynb', 'contest.toml']
+    """
+    contest = labs / CONTEST
+    return [path for path in (contest / "lab.ipynb", *sorted(contest.rglob("*.toml"))) if path.is_file()]
+
+
 def _of_course(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*"):
         hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
@@ -48,8 +58,7 @@ def _of_course(folder: Path) -> Iterator[Path]:
 
 def _of_labs(folder: Path) -> Iterator[Path]:
     yield from folder.glob("README.md")
-    contest = folder / CONTEST
-    yield from (path for path in (contest / "lab.ipynb", *contest.rglob("*.toml")) if path.is_file())
+    yield from of_contest(folder)
     for about in folder.glob("[0-9][0-9]_*/lab.toml"):
         further = tomllib.loads(about.read_text("utf-8")).get("files", [])
         yield from (about.parent / name for name in (*LAB_FILES, *further))

@@ -64,10 +64,13 @@ def list_labs(labs: Path | None, as_json: bool) -> None:
 @click.argument("folder", metavar="DIR", type=PATH)
 @labs_option
 def start(name: str, folder: Path, labs: Path | None) -> None:
-    """Copy a lab into DIR, where you work on it. Nothing is overwritten."""
+    """Copy a lab, or the contest, into DIR, where you work on it. Nothing is overwritten."""
     from distsim.grading import release
-    from distsim.grading.lab import NOTEBOOK, TASKS, find, untouched
+    from distsim.grading.lab import NOTEBOOK, TASKS, find, is_contest, untouched
 
+    if is_contest(name):
+        click.echo(f"{release.start_contest(folder) / NOTEBOOK} has the problem, and says how to race")
+        return
     place = release.start(untouched(find(name, labs)), folder)
     click.echo(f"{place / NOTEBOOK} asks, {place / TASKS} is yours to write")
 
@@ -178,7 +181,7 @@ def stub(name: str, labs: Path | None) -> None:
 @click.option("--nbgrader", is_flag=True, help="Write a course folder of nbgrader, with the labs as its assignments.")
 @labs_option
 def release(out: Path, nbgrader: bool, labs: Path | None) -> None:
-    """For instructors: write the students' version of all labs into OUT, a new or empty folder.
+    """For instructors: write the students' version of all labs and of the contest into OUT, a new or empty folder.
 
     This version has no solutions, no wrong solutions and no outputs. A line of a solution in a released file is an
     error.

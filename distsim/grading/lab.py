@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from distsim import files, toml
 from distsim.errors import InputError
 from distsim.grading.check import Check, checks_in
-from distsim.material import RECORD, home
+from distsim.material import CONTEST, RECORD, home
 from distsim.scenario_errors import explain
 
 NOTEBOOK, TASKS, CHECKS, RANKS, SCENARIO, ABOUT, SOLUTION = (
@@ -170,6 +170,16 @@ def all_labs(given: Path | None = None) -> list[Lab]:
     return [found[key] for key in sorted(found)]
 
 
+def is_contest(asked: str) -> bool:
+    """Whether the contest is asked for, by its number, its name or its folder.
+
+    >>> is_contest("15"), is_contest("contest"), is_contest("labs/15_contest"), is_contest("3")
+    (True, True, True, False)
+    """
+    name = Path(asked).name
+    return name == CONTEST or name in CONTEST.split("_")
+
+
 def find(asked: str, given: Path | None = None) -> Lab:
     """The lab for `asked`, which is a path, a number, a name or both: 3, 03, ring or 03_ring.
 
@@ -177,6 +187,8 @@ def find(asked: str, given: Path | None = None) -> Lab:
     """
     if os.path.isfile(Path(asked, ABOUT)):  # also where the name is none that a file can have
         return Lab.at(Path(asked))
+    if is_contest(asked):
+        raise InputError.of("lab", asked, "is the contest, which has no tasks and no checks", "call distsim contest")
     labs = all_labs(given)
     wanted = asked.zfill(2) if asked.isdigit() else asked
     matching = [lab for lab in labs if wanted in (lab.key, lab.number, lab.name)]

@@ -1,4 +1,4 @@
-"""Releases labs to students: the labs without solutions and outputs. Also copies one lab to work in.
+"""Releases labs to students: the labs without solutions and outputs. Also copies one lab, or the contest, to work in.
 
 For nbgrader, the same labs become the assignments of a course folder.
 """
@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from distsim import material
 from distsim.errors import InputError
 from distsim.extras import pip_install
 from distsim.files import make_folder, write_text
@@ -19,16 +20,22 @@ from distsim.grading.stub import removed_lines, solution_of, up_to_date
 
 README = "README.md"
 MOST_SHOWN = 5
+CONTEST_SAID = (
+    "",
+    f"[{material.CONTEST}]({material.CONTEST}/{NOTEBOOK}) is a contest without tasks and checks. Its notebook says how",
+    "to race, and `distsim contest` gives the points.",
+)
 LONG_CHARACTERS = 40  # of a line too long to be repeated by chance
 
 
 def release(labs: Sequence[Lab], out: Path) -> list[Path]:
-    """Writes a folder for each lab and a README into `out`. Returns the files written.
+    """Writes a folder for each lab, the contest that lies beside them, and a README into `out`. Returns the files.
 
     Raises InputError, and leaves no files, if `out` is not empty, a tasks.py does not match its solution, a notebook's
     metadata are wrong, or a released file has a line of a solution.
     """
-    return _released(labs, out, out, {README: _readme(labs)})
+    contest = material.of_contest(labs[0].folder.parent)
+    return _released(labs, out, out, {README: _readme(labs, with_contest=bool(contest))}) + _copy_contest(contest, out)
 
 
 def release_for_nbgrader(labs: Sequence[Lab], out: Path) -> list[Path]:
@@ -63,12 +70,35 @@ def _released(labs: Sequence[Lab], out: Path, place: Path, texts: Mapping[str, s
 
 def start(lab: Lab, folder: Path) -> Path:
     """Copies a lab into a new folder in `folder`. Raises InputError if the new folder exists already."""
-    place = folder / lab.key
+    place = _new_place(folder, lab.key)
+    copy(lab, place)
+    return place
+
+
+def start_contest(folder: Path) -> Path:
+    """Copies the contest into a new folder in `folder`. Raises InputError if the new folder exists already."""
+    place = _new_place(folder, material.CONTEST)
+    _copy_contest(material.of_contest(material.home() / "labs"), folder)
+    return place
+
+
+def _new_place(folder: Path, name: str) -> Path:
+    place = folder / name
     if place.exists():
         rule = "exists already, and nothing is overwritten"
         raise InputError.of("folder", str(place), rule, "name another folder, or move this one away")
-    copy(lab, place)
     return place
+
+
+def _copy_contest(sources: Sequence[Path], folder: Path) -> list[Path]:
+    """Copies files of the contest into its folder in `folder`. Returns the copies."""
+    copies = []
+    for source in sources:
+        inside = source.parts[source.parts.index(material.CONTEST) :]
+        copies.append(folder.joinpath(*inside))
+        make_folder(copies[-1].parent, "folder")
+        _copy(source, copies[-1])
+    return copies
 
 
 def copy(lab: Lab, place: Path) -> list[Path]:
@@ -76,11 +106,16 @@ def copy(lab: Lab, place: Path) -> list[Path]:
     make_folder(place, "folder")
     sources = [*lab.pristine, lab.folder / TASKS]
     for source in sources:
-        if source.name == NOTEBOOK:
-            metadata.write(metadata.without_outputs(metadata.read(source)), place / NOTEBOOK)
-        else:
-            shutil.copyfile(source, place / source.name)
+        _copy(source, place / source.name)
     return [place / source.name for source in sources]
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copies one file; a notebook without its outputs."""
+    if source.name == NOTEBOOK:
+        metadata.write(metadata.without_outputs(metadata.read(source)), target)
+    else:
+        shutil.copyfile(source, target)
 
 
 def leaks(labs: Sequence[Lab], out: Path) -> list[str]:
@@ -121,7 +156,7 @@ def _check(lab: Lab) -> None:
         raise InputError.of(NOTEBOOK, str(lab.folder / NOTEBOOK), rule, f"make its check cells agree with {CHECKS}")
 
 
-def _readme(labs: Sequence[Lab]) -> str:
+def _readme(labs: Sequence[Lab], *, with_contest: bool) -> str:
     rows = [
         f"| [{lab.key}]({lab.key}/{NOTEBOOK}) | {lab.title}: {lab.about.summary} | {lab.about.minutes} "
         f"| {shown(lab.points)} |"
@@ -145,6 +180,7 @@ def _readme(labs: Sequence[Lab]) -> str:
             "",
             "The first command runs your code for real. The second prints the points that your instructor sees. The",
             f"check cells of the notebook give the same points. Only `{TASKS}` is graded.",
+            *([*CONTEST_SAID] if with_contest else []),
             "",
         ]
     )

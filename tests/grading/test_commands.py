@@ -11,7 +11,7 @@ import pytest
 
 from distsim.cli.main import main
 from distsim.course.learners_copy import lay
-from distsim.grading import real
+from distsim.grading import metadata, real
 from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
 from distsim.grading.result import Result
@@ -33,6 +33,20 @@ def test_list(run: Run) -> None:
     assert "A sum over all ranks" in out
     (table,) = json.loads(run("lab", "list", "--json")[1])
     assert table["checks"] == {"every_rank_has_the_sum": 3.0, "the_counter_counts": 2.0}
+
+
+@pytest.mark.parametrize("asked", ["15", "contest", "15_contest"])
+def test_the_contest_is_started_as_a_lab_is(run: Run, asked: str, tmp_path: Path) -> None:
+    code, out, _ = run("lab", "start", asked, tmp_path)
+    assert (code, out) == (0, f"{tmp_path}/15_contest/lab.ipynb has the problem, and says how to race\n")
+    place = tmp_path / "15_contest"
+    copied = {path.relative_to(place) for path in place.rglob("*") if path.is_file()}
+    assert {Path("contest.toml"), Path("scenario.toml"), Path("references/ring/entry.toml")} < copied
+    assert not [cell for cell in metadata.read(place / "lab.ipynb").cells if cell.get("outputs")]
+    assert run("lab", "start", asked, tmp_path)[0] == 2
+    code, _, err = run("grade", asked, "--submission", tmp_path)
+    assert code == 2
+    assert "Cure: call distsim contest" in err
 
 
 def test_start_release_and_stub(run: Run, lab: Lab, tmp_path: Path) -> None:

@@ -43,6 +43,15 @@ def test_further_files_of_a_lab_are_released(lab: Lab, shelf: Path, tmp_path: Pa
     assert (tmp_path / "out" / "90_sum" / "data.csv").read_text() == "1,2"
 
 
+def test_the_contest_is_released_with_the_labs_beside_it(shelf: Path, tmp_path: Path) -> None:
+    entry = shelf / "15_contest" / "my_entries" / "first" / "entry.toml"
+    entry.parent.mkdir(parents=True)
+    entry.write_text("[policy]\n")
+    written = release(all_labs(shelf), tmp_path / "out")
+    assert tmp_path / "out" / "15_contest" / "my_entries" / "first" / "entry.toml" in written
+    assert "[15_contest](15_contest/lab.ipynb)" in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_a_line_of_a_solution_in_another_file_is_refused(lab: Lab, shelf: Path, tmp_path: Path) -> None:
     with (lab.folder / "ranks.py").open("a") as stream:
         stream.write("\n# tensor += arriving\n#     self.count = self.count + number\n")
