@@ -28,7 +28,6 @@ from distsim.collectives import (
     ring,
     scatter,
     send,
-    tree,
 )
 from distsim.collectives.schedule import START
 from distsim.communication import Sends
@@ -39,14 +38,15 @@ from distsim.theory import collectives as theory
 
 CLUSTER = Cluster(workers=64, bandwidth="1 GB/s", latency="10 us")
 ALL_REDUCES: dict[str, Callable[[int], Schedule]] = {
-    "ring": ring,
-    "tree": tree,
-    "halving_doubling": halving_doubling,
+    **{
+        row.kind: lambda workers, row=row: row.schedule(Topology(workers))
+        for row in COLLECTIVES.values()
+        if row.all_reduce
+    },
     "one node": lambda workers: hierarchical(workers, workers),
     "nodes of one": lambda workers: hierarchical(workers, 1),
     "nodes of two": lambda workers: hierarchical(2 * workers, 2),
     "nodes of three": lambda workers: hierarchical(3 * workers, 3),
-    "parameter_server": parameter_server,
     "three servers": lambda workers: parameter_server(workers, 3),
     "a server on every worker": lambda workers: parameter_server(workers, workers, colocated=True),
     "servers on half the workers": lambda workers: parameter_server(workers, (workers + 1) // 2, colocated=True),

@@ -138,7 +138,9 @@ def test_a_schedule_that_fits_no_memory_is_not_made() -> None:
     large = scenario({"kind": "synchronous"}, RING, workers=4000, steps=1)
     with pytest.raises(InputError, match=r"ring' = 4000: make 3\.2e\+07 transfers in one all-reduce.*Cure: ") as caught:
         large.schedule()
-    assert str(caught.value).endswith('Cure: take fewer workers, or kind = "tree" or "halving_doubling"')
+    cure = str(caught.value).partition("Cure: take fewer workers, or kind = ")[2]
+    assert {'"tree"', '"halving_doubling"'} <= set(cure.split(" or "))
+    assert '"ring"' not in cure
     sharded = scenario({"kind": "sharded", "stage": 1}, RING, workers=4000, steps=1)
     with pytest.raises(InputError, match=r"make 1\.6e\+07 transfers in one all-gather.*Cure: take fewer workers$"):
         sharded.schedule(GroupExchange("all_gather"))

@@ -171,11 +171,17 @@ class _Job:
 
     @classmethod
     def drawn(cls, rng: np.random.Generator, world: int, accumulated: int, epochs: int) -> _Job:
-        """A rank has a multiple of `accumulated` batches, whether samples or whole batches are dealt to the ranks."""
+        """A rank has a multiple of `accumulated` batches, whether samples or whole batches are dealt to the ranks.
+
+        What else a mistake changes is the same for all draws: to drop the samples that are left over leaves as many
+        batches, and one process with all samples has no multiple of `accumulated` batches, unless that is 1.
+        """
         while True:
             batch, count = int(rng.integers(2, 6)), int(rng.integers(30, 90))
             own, dealt = ceil(ceil(count / world) / batch), ceil(ceil(count / batch) / world)
-            if count % world and own == dealt and own % accumulated == 0:
+            as_many = ceil(count // world / batch) == own == dealt
+            alone = accumulated == 1 or ceil(count / batch) % accumulated
+            if count % world and as_many and own % accumulated == 0 and alone:
                 break
         numbers = {
             "batch": batch, "accumulated": accumulated, "epochs": epochs, "rate": float(rng.uniform(0.1, 0.3)),

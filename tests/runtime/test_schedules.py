@@ -18,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distsim.collectives import (
+    COLLECTIVES,
     Schedule,
+    Topology,
     Transfer,
     all_gather,
     all_to_all,
@@ -165,6 +167,7 @@ BUILT_IN: list[Schedule] = [
     ring(1), ring(2), ring(5), tree(1), tree(6), halving_doubling(4), halving_doubling(6), hierarchical(6, 3),
     parameter_server(3), parameter_server(3, 2), parameter_server(4, 4, colocated=True), broadcast(5), scatter(5),
     gather(5), reduce(5), all_gather(5), reduce_scatter(5), all_to_all(4),
+    *(row.schedule(Topology(workers=7)) for row in COLLECTIVES.values()),
 ]  # fmt: skip
 BOTH = ("rendezvous", "eager")
 

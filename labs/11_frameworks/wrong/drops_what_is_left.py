@@ -1,4 +1,4 @@
-# caught by: ddp_trains_as_one_process, every_sample_in_every_epoch
+# caught by: every_sample_in_every_epoch
 """Right where the ranks divide the number of samples."""
 
 
