@@ -1,4 +1,4 @@
-"""How well real runs on this machine are predicted: a row for each policy over each of several links.
+"""How well real runs on this machine are predicted: a row for each policy with whole models over each of several links.
 
 Loopback links are the machine's own; a calibration just before each run measures them. Emulated links are imposed, so
 the prediction uses the scenario's links, and only the times that the launch measured before the run
@@ -14,6 +14,7 @@ from typing import Any
 from distsim.comparison import Comparison, compare
 from distsim.errors import InputError, RunError
 from distsim.experiment import predict_and_measure, predict_emulated
+from distsim.policies import POLICIES, WithServer, smallest_table
 from distsim.progress import Phase, Report
 from distsim.runtime.emulation import trial
 from distsim.runtime.emulation.plan import NetworkPlan
@@ -32,7 +33,7 @@ AMONG_PEERS: Sequence[Combination] = (
     ({"kind": "local_sgd", "period": 4}, RING),
     ({"kind": "ddp", "bucket": "256 KiB", "first_bucket": "256 KiB"}, RING),
 )
-WITH_SERVER: Sequence[Combination] = (
+_WITH_SERVER: Sequence[Combination] = (
     ({"kind": "synchronous"}, SERVER),
     ({"kind": "backup", "backups": 1}, SERVER),
     ({"kind": "backup", "backups": 1, "cancel": True}, SERVER),
@@ -40,6 +41,9 @@ WITH_SERVER: Sequence[Combination] = (
     ({"kind": "asynchronous"}, SERVER),
     ({"kind": "flexrr", "group": 1}, SERVER),
 )
+_LISTED = {policy["kind"] for policy, _ in _WITH_SERVER}
+_OTHERS = [kind for kind, policy in POLICIES.items() if issubclass(policy, WithServer) and kind not in _LISTED]
+WITH_SERVER = (*_WITH_SERVER, *((smallest_table(kind), SERVER) for kind in _OTHERS))
 GROUPS = (AMONG_PEERS, WITH_SERVER)
 
 

@@ -14,13 +14,19 @@ from distsim import machine_accuracy
 from distsim.cli.accuracy_tables import machine_markdown
 from distsim.cli.main import distsim
 from distsim.errors import DistsimError, InputError, RunError
-from distsim.machine_accuracy import AMONG_PEERS, GROUPS, LINKS, Links, Missing, Row, rows, scenario_of
+from distsim.machine_accuracy import AMONG_PEERS, GROUPS, LINKS, WITH_SERVER, Links, Missing, Row, rows, scenario_of
+from distsim.policies import POLICIES, WithServer
 from distsim.progress import Phase
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace
 
 LATE = 0.004  # seconds of the server's own work per update, in what stands for a measurement
+
+
+def test_every_policy_with_a_server_has_a_row() -> None:
+    with_server = {kind for kind, policy in POLICIES.items() if issubclass(policy, WithServer)}
+    assert {policy["kind"] for policy, _ in WITH_SERVER} == with_server
 
 
 @pytest.fixture

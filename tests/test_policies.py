@@ -27,9 +27,9 @@ from distsim.policies import (
     StaleSynchronous,
     Synchronous,
     read_policy,
+    smallest_table,
     write_policy,
 )
-from distsim.policies.table import _validator
 
 MODULES = sorted(Path(inspect.getfile(distsim.policies)).parent.glob("*.py"))
 
@@ -206,17 +206,8 @@ def test_nobody_starts_a_step_more_than_staleness_ahead(data: st.DataObject, wor
 # The policies as descriptions
 
 
-def smallest(kind: str) -> Policy:
-    """A policy of this kind with nothing but the keys that its table needs."""
-    fields = _validator(kind).model_fields
-    needed = {
-        field.alias or name: (field.examples or [None])[0] for name, field in fields.items() if field.is_required()
-    }
-    return read_policy({"kind": kind} | needed)
-
-
 ONE_OF_EACH = [
-    *map(smallest, POLICIES),
+    *(read_policy(smallest_table(kind)) for kind in POLICIES),
     Synchronous(),
     Backup(2),
     Backup(1, cancel=True),
@@ -241,7 +232,7 @@ def test_a_policy_is_written_and_read_back(policy: Policy) -> None:
 
 def test_policies_are_frozen_dataclasses_with_a_kind_each() -> None:
     assert {type(policy) for policy in ONE_OF_EACH} == set(POLICIES.values())
-    assert all(type(smallest(kind)) is policy for kind, policy in POLICIES.items())
+    assert all(type(read_policy(smallest_table(kind))) is policy for kind, policy in POLICIES.items())
     assert all(POLICIES[policy.kind] is policy for policy in POLICIES.values())
     for policy in POLICIES.values():
         assert is_dataclass(policy)

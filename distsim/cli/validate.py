@@ -37,10 +37,11 @@ def validate(cases: Path | None, machine: bool, markdown: bool, as_json: bool) -
     fixed seeds), SimGrid's results, and published scaling. Ends with 1 and names the rows if a row does not hold.
     Published scaling cannot fail: the table shows its residuals and causes that may be missing. Takes half a minute.
 
-    With --machine every policy runs for real, over loopback and over emulated links of 1 Gbit/s and 200 Mbit/s, and
-    the table shows the errors of the predictions: the median absolute error of a step, and the error of the total,
-    which is negative where the prediction is too low. Nothing is judged; errors grow where other programs use the
-    cores. Runs that fail, or cannot start here, are named under the table; ends with 3 if a run failed. Takes minutes.
+    With --machine the policies that train a whole model on each worker run for real, over loopback and over emulated
+    links of 1 Gbit/s and 200 Mbit/s, and the table shows the errors of the predictions: the median absolute error of a
+    step, and the error of the total, which is negative where the prediction is too low. Nothing is judged; errors grow
+    where other programs use the cores. Runs that fail, or cannot start here, are named under the table; ends with 3 if
+    a run failed. Takes minutes.
     """
     _check_asked(cases, machine, markdown, as_json)
     if machine:

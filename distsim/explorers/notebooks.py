@@ -1,12 +1,14 @@
 """The explorers' notebooks, each with a question and one cell, and a page of thumbnails that links to them.
 
-`python -m distsim.explorers.notebooks course/explorers` writes them all. Each is saved with the explorer's first
-figure as a plain figure, without the state of widgets, so a reader without a kernel sees a figure.
+`python -m distsim.explorers.notebooks` writes them all into course/explorers; with names of explorers, theirs alone.
+Each is saved with the explorer's first figure as a plain figure, without the state of widgets, so a reader without a
+kernel sees a figure.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +56,15 @@ def index() -> Any:
     )
 
 
-def write(folder: Path) -> None:
-    """Writes all notebooks, each with the first figure of its explorer and a thumbnail of it, into `folder`.
+def write(folder: Path, names: Iterable[str] = EXPLORERS) -> None:
+    """Writes notebooks, each with the first figure of its explorer and a thumbnail of it, and the index into `folder`.
 
-    Raises InputError where no Chromium is installed, which draws the thumbnails.
+    Raises InputError where no Chromium is installed, which draws the thumbnails, and KeyError for an unknown name.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    firsts = [entry.explore({}) for entry in EXPLORERS.values()]
-    for entry, first, thumbnail in zip(EXPLORERS.values(), firsts, thumbnails(firsts), strict=True):
+    entries = [EXPLORERS[name] for name in names]
+    firsts = [entry.explore({}) for entry in entries]
+    for entry, first, thumbnail in zip(entries, firsts, thumbnails(firsts), strict=True):
         made = notebook(entry)
         made.metadata[KEY] = thumbnail
         caption = {"text/html": first.caption_html(), "text/plain": first.summary}
@@ -75,4 +78,4 @@ def _notebook(*cells: Any) -> Any:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if sys.argv[1:] else home() / "course" / "explorers")
+    write(home() / "course" / "explorers", sys.argv[1:] or EXPLORERS)

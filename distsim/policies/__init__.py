@@ -13,7 +13,7 @@ from distsim.policies.sharded import Sharded
 from distsim.policies.stale_synchronous import StaleSynchronous
 from distsim.policies.step_program import Computation, Exchange, StepProgram
 from distsim.policies.synchronous import Synchronous
-from distsim.policies.table import POLICIES, read_policy, whole_policy, write_policy
+from distsim.policies.table import POLICIES, read_policy, smallest_table, whole_policy, write_policy
 from distsim.policies.tensor import Tensor
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Tensor",
     "WithServer",
     "read_policy",
+    "smallest_table",
     "whole_policy",
     "write_policy",
 ]

@@ -52,6 +52,17 @@ def _validator(kind: str) -> type[ValidatedTable]:
     return create_model(policy.__name__, __base__=ValidatedTable, **described)
 
 
+def smallest_table(kind: str) -> dict[str, Any]:
+    """The `[policy]` table of a kind with nothing but the keys that it needs, each with its first example.
+
+    >>> smallest_table("backup"), smallest_table("asynchronous")
+    ({'kind': 'backup', 'backups': 1}, {'kind': 'asynchronous'})
+    """
+    described = _validator(kind).model_fields.items()
+    needed = {field.alias or name: field for name, field in described if field.is_required()}
+    return {"kind": kind} | {key: (field.examples or [None])[0] for key, field in needed.items()}
+
+
 def read_policy(table: object) -> Policy:
     """The policy of a `[policy]` table, or `table` itself where that is a policy already.
 

@@ -174,14 +174,15 @@ class _Job:
         """A rank has a multiple of `accumulated` batches, whether samples or whole batches are dealt to the ranks.
 
         What else a mistake changes is the same for all draws: to drop the samples that are left over leaves as many
-        batches, and one process with all samples has no multiple of `accumulated` batches, unless that is 1.
+        batches, and neither all samples nor smaller batches give a multiple of `accumulated`, unless that is 1.
         """
         while True:
             batch, count = int(rng.integers(2, 6)), int(rng.integers(30, 90))
             own, dealt = ceil(ceil(count / world) / batch), ceil(ceil(count / batch) / world)
             as_many = ceil(count // world / batch) == own == dealt
-            alone = accumulated == 1 or ceil(count / batch) % accumulated
-            if count % world and as_many and own % accumulated == 0 and alone:
+            mistaken = (ceil(count / batch), ceil(ceil(count / world) / max(batch // world, 1)))
+            cut_short = accumulated == 1 or all(batches % accumulated for batches in mistaken)
+            if count % world and as_many and own % accumulated == 0 and cut_short:
                 break
         numbers = {
             "batch": batch, "accumulated": accumulated, "epochs": epochs, "rate": float(rng.uniform(0.1, 0.3)),

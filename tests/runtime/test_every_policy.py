@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from distsim.policies import POLICIES
+from distsim.policies import POLICIES, WithServer, smallest_table
 from distsim.runtime.measure import measure_all
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
@@ -43,6 +43,10 @@ LAUNCHES: dict[str, list[dict[str, Any]]] = {
         {"kind": "mesh", "data": 1, "tensor": 3, "stage": 1},
     ],
 }
+LISTED = {policy["kind"] for policies in LAUNCHES.values() for policy in policies}
+LAUNCHES["parameter_server"] += [
+    smallest_table(kind) for kind, policy in POLICIES.items() if kind not in LISTED and issubclass(policy, WithServer)
+]
 PAIRS = [(kind, number) for kind, policies in LAUNCHES.items() for number in range(len(policies))]
 
 

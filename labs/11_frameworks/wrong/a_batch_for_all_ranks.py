@@ -1,4 +1,4 @@
-# caught by: ddp_trains_as_one_process
+# caught by: ddp_trains_as_one_process, one_exchange_for_each_update
 """Each rank takes a share of the batch."""
 
 

@@ -1,4 +1,4 @@
-# caught by: ddp_trains_as_one_process, every_sample_in_every_epoch
+# caught by: ddp_trains_as_one_process, every_sample_in_every_epoch, one_exchange_for_each_update
 """No sampler: all ranks take all samples."""
 
 
