@@ -8,9 +8,8 @@ import pytest
 
 from distsim import Scenario
 from distsim.errors import InputError
-from distsim.policies import POLICIES, write_policy
+from distsim.policies import POLICIES, smallest_table
 from distsim.runtime.limits import check_available
-from tests.test_policies import smallest
 
 SERVER = {"kind": "parameter_server"}
 PIPELINE: dict[str, Any] = {"kind": "pipeline", "micro_batches": 8}
@@ -61,6 +60,6 @@ def test_a_scenario_that_only_a_simulation_can_run_is_refused(
 
 @pytest.mark.parametrize("kind", POLICIES)
 def test_every_policy_can_be_really_run(kind: str) -> None:
-    policy = write_policy(smallest(kind))
+    policy = smallest_table(kind)
     communication = SERVER if POLICIES[kind].server != "none" else {"kind": "ring"}
     check_available(scenario(policy, communication))
