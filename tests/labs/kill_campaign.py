@@ -2,9 +2,10 @@
 
     python kill_campaign.py LAB_FOLDER WRONG_OR_NOTHING MOST_KILLS MOST_LOST SEED
 
-A child saves states with the numbers 1, 2, 3, ... until SIGKILL ends it. It has told the number of each save that has
-returned. Then this process, which is another one, must load that state or the next one, whole. It prints the number of
-kills and the losses as JSON, and stops as soon as so many are lost.
+Two children save states with the numbers 1, 2, 3, ... until SIGKILL ends them, each its own checkpoint; the names of
+both differ in their endings. Each child has told the number of each save that has returned. Then this process, which is
+another one, must load that state or the next one, whole. It prints the number of kills and the losses as JSON, and
+stops as soon as so many are lost.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +29,7 @@ import torch
 
 NUMBERS = 300_000  # of a state
 SAVES = 3.0  # a kill comes in the time of so many saves
-BESIDE = 1_000_000  # the number of the state in the other checkpoint of the folder
+BESIDE = 1_000_000  # the number of the state in a checkpoint of the folder that nobody saves meanwhile
 PLACE = "/dev/shm"  # another file system than that of temporary files, where there is one
 
 
@@ -58,8 +60,8 @@ def number_of(found: dict[str, Any] | None) -> int:
     return number
 
 
-def killed_save(tasks: ModuleType, path: Path, first: int, seconds: float) -> int:
-    """Saves states from number `first` on in a child, until it is killed. The number of the last save that returned."""
+def saving(tasks: ModuleType, path: Path, first: int) -> tuple[int, int]:
+    """A child that saves states from number `first` on. Returns its process ID and where it tells the next number."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:
@@ -70,32 +72,43 @@ def killed_save(tasks: ModuleType, path: Path, first: int, seconds: float) -> in
         finally:
             os._exit(1)
     os.close(writing)
-    with os.fdopen(reading, "rb") as told:
-        begun = told.read(4)
-        time.sleep(seconds)
+    return child, reading
+
+
+def killed_saves(tasks: ModuleType, paths: Sequence[Path], first: int, seconds: float) -> list[int]:
+    """Saves into all paths at once, until the savers are killed. For each path, the last save that returned."""
+    savers = [saving(tasks, path, first) for path in paths]
+    begun = [os.read(reading, 4) for _, reading in savers]
+    time.sleep(seconds)
+    for child, _ in savers:
         os.kill(child, signal.SIGKILL)
-        told_all = begun + told.read()
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSIGNALED(status):
+    told = []
+    for (_, reading), number in zip(savers, begun, strict=True):
+        with os.fdopen(reading, "rb") as rest:
+            told.append(number + rest.read())
+    ends = [os.waitpid(child, 0)[1] for child, _ in savers]
+    if not all(map(os.WIFSIGNALED, ends)):
         raise ValueError("save has ended in an error")
-    return int.from_bytes(told_all[-4:], "big") - 1
+    return [int.from_bytes(numbers[-4:], "big") - 1 for numbers in told]
 
 
 def lost_by(tasks: ModuleType, folder: Path, draws: random.Random, save_seconds: float) -> str:
     """Why a checkpoint is lost by one kill; empty if none is."""
-    path, other = folder / "model.checkpoint", folder / "other.checkpoint"
-    tasks.save(state(BESIDE), other)
+    paths, beside = [folder / "model.checkpoint", folder / "model.copy"], folder / "other.checkpoint"
+    tasks.save(state(BESIDE), beside)
     before = draws.choice([0, 2])  # saves that are whole before
     for number in range(1, before + 1):
-        tasks.save(state(number), path)
+        for path in paths:
+            tasks.save(state(number), path)
     try:
-        returned = killed_save(tasks, path, before + 1, draws.uniform(0.0, SAVES * save_seconds))
-        if (found := number_of(tasks.load(path))) not in (returned, returned + 1):
-            return f"state {found}, after save {returned} has returned"
-        tasks.save(state(returned + 2), path)
-        if (found := number_of(tasks.load(path))) != returned + 2:
-            return f"state {found}, after one more save"
-        if number_of(tasks.load(other)) != BESIDE:
+        last = killed_saves(tasks, paths, before + 1, draws.uniform(0.0, SAVES * save_seconds))
+        for path, returned in zip(paths, last, strict=True):
+            if (found := number_of(tasks.load(path))) not in (returned, returned + 1):
+                return f"state {found}, after save {returned} has returned"
+            tasks.save(state(returned + 2), path)
+            if (found := number_of(tasks.load(path))) != returned + 2:
+                return f"state {found}, after one more save"
+        if number_of(tasks.load(beside)) != BESIDE:
             return "the other checkpoint"
     except Exception as error:  # noqa: BLE001 - any error of a wrong solution
         return f"{type(error).__name__}: {error}"[:100]
