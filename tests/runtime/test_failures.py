@@ -14,8 +14,8 @@ import pytest
 from distsim import InputError, RunError, Scenario, simulate
 from distsim.metrics import goodput
 from distsim.runtime.measure import measure, measure_all
-from distsim.runtime.recording.merge.failures import joined, load_joined, with_pauses
-from distsim.runtime.recording.recorder import Recorder, journal_of
+from distsim.runtime.recording.merge.failures import BEFORE, joined, load_joined, with_pauses
+from distsim.runtime.recording.recorder import TABLES, Recorder, journal_of
 from distsim.trace import SpanKind, Trace, TraceBuilder, violations
 
 FAULTY = str(Path(__file__).parent / "ranks" / "faulty.py")
@@ -164,6 +164,21 @@ def record(folder: Path, start: int, rank: int, **tables: list[tuple[float, ...]
         for row in rows:
             recorder.table(name)(row)
     recorder.save(folder, 0, rank)
+
+
+def test_no_table_keeps_rows_that_a_failure_undid(tmp_path: Path) -> None:
+    of_every_start = {"left", "resumed"}
+    of_no_run_with_failures = {
+        "computations", "passes", "handed", "taken", "pieces", "sums_sent", "sums_received", "cancelled",
+    }  # fmt: skip
+    assert set(TABLES) == set(BEFORE) | of_every_start | of_no_run_with_failures
+    for name in BEFORE:
+        (tmp_path / name).mkdir()
+        rows = [(float(number),) * len(TABLES[name]) for number in range(9)]
+        record(tmp_path / name, 0, 0, **{name: rows})
+        record(tmp_path / name, 1, 0, resumed=[(4, 4, 5.0, 7.0, 10.0)])
+        (tables,) = joined(tmp_path / name, 0, 1)
+        assert len(tables[name]) in (4, 5), name  # before update and step 4, or up to update 4
 
 
 def test_of_each_start_what_the_next_went_on_from_is_kept(tmp_path: Path) -> None:

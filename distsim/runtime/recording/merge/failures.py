@@ -32,7 +32,7 @@ class Resumed(NamedTuple):
 # Whether a row is from before the checkpoint of the next start. Answers are sent again after the checkpoint.
 BEFORE: dict[str, Callable[[Row, Resumed], bool]] = {
     **{name: lambda row, cut: row[0] < cut.step for name in ("computes", "forwards", "backwards", "losses")},
-    **{name: lambda row, cut: row[0] < cut.update for name in ("all_reduces", "sends", "receives")},
+    **{name: lambda row, cut: row[0] < cut.update for name in ("all_reduces", "exchange_work", "sends", "receives")},
     **{name: lambda row, cut: row[1] < cut.step for name in ("pushes", "arrivals", "dropped")},
     **{name: lambda row, cut: row[1] < cut.update for name in ("pulls", "answers")},
     **{name: lambda row, cut: row[0] <= cut.update for name in ("updates", "applied", "checkpoints")},
