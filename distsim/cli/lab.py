@@ -69,7 +69,7 @@ def start(name: str, folder: Path, labs: Path | None) -> None:
     from distsim.grading.lab import NOTEBOOK, TASKS, find, is_contest, untouched
 
     if is_contest(name):
-        click.echo(f"{release.start_contest(folder) / NOTEBOOK} has the problem, and says how to race")
+        click.echo(f"{release.start_contest(folder, labs) / NOTEBOOK} has the problem, and says how to race")
         return
     place = release.start(untouched(find(name, labs)), folder)
     click.echo(f"{place / NOTEBOOK} asks, {place / TASKS} is yours to write")

@@ -34,8 +34,9 @@ def release(labs: Sequence[Lab], out: Path) -> list[Path]:
     Raises InputError, and leaves no files, if `out` is not empty, a tasks.py does not match its solution, a notebook's
     metadata are wrong, or a released file has a line of a solution.
     """
-    contest = material.of_contest(labs[0].folder.parent)
-    return _released(labs, out, out, {README: _readme(labs, with_contest=bool(contest))}) + _copy_contest(contest, out)
+    beside = labs[0].folder.parent
+    texts = {README: _readme(labs, with_contest=bool(material.of_contest(beside)))}
+    return _released(labs, out, out, texts, contest_of=beside)
 
 
 def release_for_nbgrader(labs: Sequence[Lab], out: Path) -> list[Path]:
@@ -47,8 +48,10 @@ def release_for_nbgrader(labs: Sequence[Lab], out: Path) -> list[Path]:
     return _released(labs, out, out / nbgrader.SOURCE, texts)
 
 
-def _released(labs: Sequence[Lab], out: Path, place: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes the labs into `place` in `out`, and texts into `out`, by file name."""
+def _released(
+    labs: Sequence[Lab], out: Path, place: Path, texts: Mapping[str, str], contest_of: Path | None = None
+) -> list[Path]:
+    """Writes the labs into `place` in `out`, texts by file name into `out`, and the contest of a folder of labs."""
     _check_new(out)
     for lab in labs:
         _check(lab)
@@ -56,6 +59,7 @@ def _released(labs: Sequence[Lab], out: Path, place: Path, texts: Mapping[str, s
     written = []
     for lab in labs:
         written += copy(lab, place / lab.key)
+    written += _copy_contest(contest_of, out) if contest_of else []
     for name, text in texts.items():
         write_text(out / name, text)
         written.append(out / name)
@@ -75,10 +79,16 @@ def start(lab: Lab, folder: Path) -> Path:
     return place
 
 
-def start_contest(folder: Path) -> Path:
-    """Copies the contest into a new folder in `folder`. Raises InputError if the new folder exists already."""
+def start_contest(folder: Path, labs: Path | None = None) -> Path:
+    """Copies the contest into a new folder in `folder`.
+
+    labs: the folder of all labs; by default the package's own. Raises InputError if it has no contest, or if the new
+    folder exists already.
+    """
+    if labs is not None and not material.of_contest(labs):
+        raise InputError.of("--labs", str(labs), f"has no {material.CONTEST} in it", "leave it out, or name another")
     place = _new_place(folder, material.CONTEST)
-    _copy_contest(material.of_contest(material.home() / "labs"), folder)
+    _copy_contest(labs or material.home() / "labs", folder)
     return place
 
 
@@ -90,12 +100,11 @@ def _new_place(folder: Path, name: str) -> Path:
     return place
 
 
-def _copy_contest(sources: Sequence[Path], folder: Path) -> list[Path]:
-    """Copies files of the contest into its folder in `folder`. Returns the copies."""
+def _copy_contest(labs: Path, folder: Path) -> list[Path]:
+    """Copies the contest of a folder of labs into `folder`. Returns the copies; none where there is no contest."""
     copies = []
-    for source in sources:
-        inside = source.parts[source.parts.index(material.CONTEST) :]
-        copies.append(folder.joinpath(*inside))
+    for source in material.of_contest(labs):
+        copies.append(folder / source.relative_to(labs))
         make_folder(copies[-1].parent, "folder")
         _copy(source, copies[-1])
     return copies

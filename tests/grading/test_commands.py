@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +37,8 @@ def test_list(run: Run) -> None:
 
 
 @pytest.mark.parametrize("asked", ["15", "contest", "15_contest"])
-def test_the_contest_is_started_as_a_lab_is(run: Run, asked: str, tmp_path: Path) -> None:
+def test_the_contest_is_started_as_a_lab_is(run: Run, asked: str, shelf: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "labs" / "15_contest", shelf / "15_contest")
     code, out, _ = run("lab", "start", asked, tmp_path)
     assert (code, out) == (0, f"{tmp_path}/15_contest/lab.ipynb has the problem, and says how to race\n")
     place = tmp_path / "15_contest"

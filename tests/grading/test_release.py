@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -10,7 +11,7 @@ import pytest
 from distsim.errors import InputError
 from distsim.grading import metadata
 from distsim.grading.lab import Lab, all_labs
-from distsim.grading.release import leaks, release, start
+from distsim.grading.release import leaks, release, start, start_contest
 from distsim.grading.stub import removed_lines, solution_of
 
 FILES = {"lab.ipynb", "tasks.py", "checks.py", "ranks.py", "scenario.toml", "lab.toml"}
@@ -43,13 +44,38 @@ def test_further_files_of_a_lab_are_released(lab: Lab, shelf: Path, tmp_path: Pa
     assert (tmp_path / "out" / "90_sum" / "data.csv").read_text() == "1,2"
 
 
-def test_the_contest_is_released_with_the_labs_beside_it(shelf: Path, tmp_path: Path) -> None:
-    entry = shelf / "15_contest" / "my_entries" / "first" / "entry.toml"
-    entry.parent.mkdir(parents=True)
-    entry.write_text("[policy]\n")
+@pytest.fixture
+def entry(shelf: Path) -> Path:
+    """An entry of a contest beside the labs."""
+    path = shelf / "15_contest" / "my_entries" / "first" / "entry.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("[policy]\n")
+    return path
+
+
+def test_the_contest_is_released_with_the_labs_beside_it(entry: Path, shelf: Path, tmp_path: Path) -> None:
     written = release(all_labs(shelf), tmp_path / "out")
-    assert tmp_path / "out" / "15_contest" / "my_entries" / "first" / "entry.toml" in written
+    assert tmp_path / "out" / entry.relative_to(shelf) in written
     assert "[15_contest](15_contest/lab.ipynb)" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_line_of_a_solution_in_the_contest_is_refused(entry: Path, lab: Lab, shelf: Path, tmp_path: Path) -> None:
+    entry.write_text(f"# {min(removed_lines(solution_of(lab)), key=len)}\n")
+    with pytest.raises(InputError, match=r"give away.*entry\.toml"):
+        release(all_labs(shelf), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_contest_is_copied_out_of_the_labs_that_are_named(entry: Path, shelf: Path, tmp_path: Path) -> None:
+    """Also where a folder above has the contest's name."""
+    above = tmp_path / "deep" / "15_contest" / "labs"
+    shutil.copytree(shelf, above)
+    place = start_contest(tmp_path / "mine", above)
+    assert (place / entry.relative_to(shelf / "15_contest")).read_text() == entry.read_text()
+    assert place == tmp_path / "mine" / "15_contest"
+    with pytest.raises(InputError, match=r"--labs.*has no 15_contest.*Cure"):
+        start_contest(tmp_path / "other", shelf / "90_sum")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_line_of_a_solution_in_another_file_is_refused(lab: Lab, shelf: Path, tmp_path: Path) -> None:
