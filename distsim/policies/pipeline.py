@@ -122,17 +122,12 @@ class Pipeline(Policy):
         return range(0, self.width, self.tensor)
 
     def check_real(self, workload: Workload, workers: int) -> None:  # noqa: ARG002 - for any workload
-        """Raises InputError for a stage of several workers, and where torch's schedule refuses so few micro-batches."""
-        for key, value in (("data", self.data), ("tensor", self.tensor)):
-            if value > 1:
-                raise InputError.of(
-                    f"policy.{key}", value, "gives a stage several workers, and a stage of a real run is one worker",
-                    f'simulate it, leave {key} out, or write kind = "mesh", which has no stages',
-                )  # fmt: skip
-        if self.schedule == "1f1b" and self.micro_batches < workers:
+        """Raises InputError where torch's schedule refuses so few micro-batches."""
+        stages = workers // self.width
+        if self.schedule == "1f1b" and self.micro_batches < stages:
             raise InputError.of(
-                "policy.micro_batches", self.micro_batches, f"must be at least the {workers} stages for torch's 1f1b",
-                f'write {workers} or more, or schedule = "gpipe"',
+                "policy.micro_batches", self.micro_batches, f"must be at least the {stages} stages for torch's 1f1b",
+                f'write {stages} or more, or schedule = "gpipe"',
             )  # fmt: skip
 
     def order(self, stage: int, stages: int) -> list[Piece]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.extras import need
-from distsim.policies import Ddp, Programmed
+from distsim.pipeline_stages import stages_of
+from distsim.policies import Ddp, Pipeline, Programmed
 from distsim.policies.own_rule import load_rule, located
 from distsim.progress import Report
 from distsim.runtime.emulation import coordination
@@ -249,8 +250,10 @@ def _run_seconds(scenario: Scenario, slow_bytes_per_second: float) -> float:
     if isinstance(scenario.policy, Programmed):
         exchanges = scenario.policy.program(scenario.workload, workers).exchanges
         computed, per_step = drawn.max(axis=0).sum(), sum(exchange.num_bytes for exchange in exchanges)
-    elif not scenario.policy.all_reduces:  # a pipeline: one stage after the other, if there is a single micro-batch
-        computed, per_step = drawn.sum(), scenario.workload.handed_on_bytes or 0.0
+    elif isinstance(scenario.policy, Pipeline):  # one stage after the other, if there is a single micro-batch
+        calls = stages_of(scenario.policy, scenario.workload, workers).calls
+        handed_on = scenario.workload.handed_on_bytes or 0.0
+        computed, per_step = drawn.sum(), handed_on + sum(call.num_bytes for call in calls)
     else:
         computed, per_step = drawn.max(axis=0).sum(), scenario.gradient_bytes
     carried = 2.0 * workers * per_step / slow_bytes_per_second

@@ -17,7 +17,6 @@ from distsim.memory import held
 from distsim.pipeline_stages import layer_cuts, stages_of
 from distsim.policies import Pipeline
 from distsim.profile import CoreSeconds, Layer, Profile
-from distsim.runtime.limits import check_available
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.collectives import ring_all_reduce_seconds
@@ -259,9 +258,3 @@ def test_what_makes_no_sense_is_refused_with_a_cure(changes: dict[str, Any], wor
         scenario(2, 2, 2).replacing(changes)
     assert words in str(caught.value)
     assert "Cure: " in str(caught.value)
-
-
-@pytest.mark.parametrize(("data", "tensor", "key"), [(2, 1, "data"), (1, 2, "tensor")])
-def test_a_real_run_has_stages_of_one_worker(data: int, tensor: int, key: str) -> None:
-    with pytest.raises(InputError, match=rf"policy\.{key} = 2: gives a stage several workers"):
-        check_available(scenario(data, tensor, 2))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distsim.policies import Exchange, Programmed
+from distsim.groups import GroupExchange
+from distsim.policies import Programmed
 from distsim.runtime.measure import measure_all
 from distsim.runtime.ranks.filled_program import FilledVector
 from distsim.runtime.ranks.peers import WrongSumError
@@ -111,7 +112,7 @@ def exchanges(trace: Trace, worker: int) -> list[tuple[str, str]]:
 def vector(kind: Any) -> FilledVector:
     """An exchange of the only worker, whose numbers no other changes."""
     alone = scenario({"kind": "sharded", "stage": 1}).replacing({"cluster.workers": 1})
-    return FilledVector(alone, 0, Exchange(kind, 0, 400.0, after=1))
+    return FilledVector(alone, 0, GroupExchange(kind), 400.0, "unit 0")
 
 
 @pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])

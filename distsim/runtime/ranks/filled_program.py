@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import torch
 
-from distsim.policies import Exchange, Programmed
+from distsim.groups import GroupExchange
+from distsim.policies import Programmed
 from distsim.runtime.ranks.computation import factor
 from distsim.runtime.ranks.peers import WrongSumError
 from distsim.runtime.ranks.program import StepQueues, own_part
@@ -20,18 +21,18 @@ from distsim.scenario import Scenario
 
 
 class FilledVector:
-    """What one exchange of the program carries, on one worker."""
+    """What an exchange of `num_bytes` carries, on one worker. unit: what it is about, as an error tells it."""
 
-    def __init__(self, scenario: Scenario, worker: int, exchange: Exchange) -> None:
-        self._worker, self.exchange = worker, exchange
+    def __init__(self, scenario: Scenario, worker: int, exchange: GroupExchange, num_bytes: float, unit: str) -> None:
+        self._worker, self._kind, self._unit = worker, exchange.kind, unit
         self._members = exchange.groups.members(worker) if exchange.groups else range(scenario.cluster.workers)
-        self.numbers = torch.zeros(num_floats(exchange.num_bytes))
+        self.numbers = torch.zeros(num_floats(num_bytes))
         self._pattern = pattern(len(self.numbers))
-        self._own = own_part(scenario.schedule(exchange.called), worker, len(self.numbers))
+        self._own = own_part(scenario.schedule(exchange), worker, len(self.numbers))
 
     def make(self, step: int) -> None:
         """Writes the numbers that this worker brings to the exchange of a step."""
-        if self.exchange.kind == "all_gather":
+        if self._kind == "all_gather":
             torch.mul(self._pattern[self._own], step + 1, out=self.numbers[self._own])
         else:
             torch.mul(self._pattern, factor(self._worker, step), out=self.numbers)
@@ -39,13 +40,13 @@ class FilledVector:
     def check(self, step: int) -> None:
         """Raises WrongSumError where the exchange of this step did not leave what it should."""
         scale, where = step + 1, slice(None)
-        if self.exchange.kind != "all_gather":
+        if self._kind != "all_gather":
             scale, where = sum(factor(member, step) for member in self._members), self._own
         wrong = int((self.numbers[where] != self._pattern[where] * scale).sum())
         if wrong:
             raise WrongSumError(
-                f"{wrong} of {self.numbers[where].numel()} numbers of the last {self.exchange.kind} of unit "
-                f"{self.exchange.unit} are wrong at worker {self._worker}"
+                f"{wrong} of {self.numbers[where].numel()} numbers of the last {self._kind} of {self._unit} are wrong "
+                f"at worker {self._worker}"
             )
 
 
@@ -55,7 +56,10 @@ class FilledProgram:
     def __init__(self, scenario: Scenario, worker: int) -> None:
         assert isinstance(scenario.policy, Programmed)
         self._program = scenario.policy.program(scenario.workload, scenario.cluster.workers)
-        self._vectors = [FilledVector(scenario, worker, exchange) for exchange in self._program.exchanges]
+        self._vectors = [
+            FilledVector(scenario, worker, one.called, one.num_bytes, f"unit {one.unit}")
+            for one in self._program.exchanges
+        ]
         self._last_step = scenario.steps - 1
 
     def prepare(self) -> None:
@@ -68,8 +72,8 @@ class FilledProgram:
         """Makes the numbers of each exchange in the last computation before it."""
         for number in range(len(self._program.computations)):
             queues.begin(number)
-            for vector in self._vectors:
-                if vector.exchange.after == number + 1:
+            for exchange, vector in zip(self._program.exchanges, self._vectors, strict=True):
+                if exchange.after == number + 1:
                     vector.make(step)
             queues.end(number)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distsim
+from distsim.pipeline_stages import stages_of
 from distsim.policies import Ddp, Pipeline, Programmed
 from distsim.runtime.recording import rank_status
 from distsim.runtime.recording.merge.failures import joined
@@ -57,6 +58,11 @@ class PartialTrace:
         self._zero = zero
         policy, workload, workers = scenario.policy, scenario.workload, scenario.cluster.workers
         self._program = policy.program(workload, workers) if isinstance(policy, Programmed) else None
+        self._exchanges: list[tuple[str, str]] = []  # of a step: the kind and the label of each
+        if self._program is not None:
+            self._exchanges = [(one.kind, self._program.label(one)) for one in self._program.exchanges]
+        elif isinstance(policy, Pipeline):
+            self._exchanges = [(one.exchange.kind, one.label) for one in stages_of(policy, workload, workers).calls]
         for rank, tables in enumerate(records):
             self._computing(rank, tables)
             self._talking(rank, tables)
@@ -93,11 +99,11 @@ class PartialTrace:
 
     def _exchange(self, call: int) -> tuple[SpanKind, int, str]:
         """What call number `call` of a run is: its kind, its step and its label."""
-        if self._program is None:
+        if not self._exchanges:
             return SpanKind.ALL_REDUCE, call, ""
-        step, number = divmod(call, len(self._program.exchanges))
-        piece = self._program.exchanges[number]
-        return SpanKind[piece.kind.upper()], step, self._program.label(piece)
+        step, number = divmod(call, len(self._exchanges))
+        kind, label = self._exchanges[number]
+        return SpanKind[kind.upper()], step, label
 
     def _serving(self, rank: int, tables: Tables) -> None:
         for worker, step, _, posted, end in tables["arrivals"]:

@@ -10,6 +10,7 @@ other rank has gone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,12 @@ def group_by_nccl(patience: timedelta) -> Group:
     """A second group of all ranks, which sums on GPUs. All ranks call it."""
     group: Group = dist.new_group(backend="nccl", timeout=patience)
     return group
+
+
+def group_of(members: Sequence[Sequence[int]]) -> Group:
+    """The group of this rank, among groups that hold each rank once. All ranks call it, with the same `members`."""
+    made: list[Group] = [dist.new_group(list(ranks)) for ranks in members]
+    return next(group for group, ranks in zip(made, members, strict=True) if own_rank() in ranks)
 
 
 def has_nccl() -> bool:

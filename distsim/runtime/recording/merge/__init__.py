@@ -74,7 +74,7 @@ def _among_peers(records: list[Record], scenario: Scenario, zero: float) -> Trac
         case Programmed():
             return ProgramMerge(records, scenario, zero).builder
         case Pipeline():
-            return PipelineMerge(records, zero).builder
+            return PipelineMerge(records, scenario, zero).builder
     return PeersMerge(records, scenario, zero).builder
 
 

@@ -59,14 +59,16 @@ def all_reduces(
 
 def tell_all_reduce(
     builder: TraceBuilder, step: int, num_bytes: float, arrivals: list[float], ends: list[float],
-    idle_from: list[float], label: str = "", exchange: GroupExchange = ALL_REDUCE,
+    idle_from: list[float], label: str = "", exchange: GroupExchange = ALL_REDUCE, workers: range | None = None,
 ) -> None:  # fmt: skip
     """The spans of an all-reduce, or of another `exchange`.
 
-    A worker waits from idle_from[worker] until the last worker of its group has arrived.
+    A worker waits from idle_from[worker] until the last worker of its group has arrived. workers: those that joined,
+    whole groups of them; None: all.
     """
     joined, kind = exchange.last(np.array(arrivals)).tolist(), SpanKind[exchange.kind.upper()]
-    for worker, (idle, last, end) in enumerate(zip(idle_from, joined, ends, strict=True)):
+    for worker in workers or range(len(joined)):
+        idle, last, end = idle_from[worker], joined[worker], ends[worker]
         if last > idle:
             builder.span(worker, SpanKind.WAIT, step, idle, last, label=label)
         builder.span(worker, kind, step, last, end, num_bytes, label)
