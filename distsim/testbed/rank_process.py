@@ -7,6 +7,7 @@ import faulthandler
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class RankProcess:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.chdir(work)
         os.environ.update(_environment(work))
+        tempfile.tempdir = None  # that of the process which forked this one
         os.dup2(self.output, 1)
         os.dup2(self.output, 2)
         _use_standard_streams()
@@ -102,6 +104,7 @@ def _environment(work: Path) -> dict[str, str]:
     return {
         "PATH": os.pathsep.join(programs),
         "HOME": str(work),
+        "TMPDIR": str(work.parent),
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": OPENMP_THREADS,
     }

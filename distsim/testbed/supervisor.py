@@ -74,7 +74,7 @@ class Supervisor:
             self._watch(living, waker, [self.control, *caller])
             self._end(living, first)
             if self.trusted:
-                shutil.rmtree(work, ignore_errors=True)  # a rank may have taken the rights from its own folders
+                shutil.rmtree(work.parent, ignore_errors=True)  # a rank may have taken the rights from its own folders
         except OSError as error:
             self._tell(error=str(error))
         except BaseException:  # noqa: BLE001 - reported to the caller
@@ -99,10 +99,11 @@ class Supervisor:
         return first
 
     def _lay_out(self) -> Path:
+        """Writes the files into the working folder, which lies in the run's own folder for temporary files."""
         if self.trusted:
             if sys.platform == "linux":  # on other systems a daemon can escape
                 linux_calls.adopt_orphans()
-            work = Path(tempfile.mkdtemp(prefix="distsim-"))
+            work = Path(tempfile.mkdtemp(prefix="distsim-"), "work")
         else:
             work = Path(namespaces.WORK)
         self.files.lay_out(work)

@@ -6,7 +6,8 @@ The space of the inputs:
 * updates of one batch, of two and of three; three epochs, and four where the order is judged;
 * models that start otherwise on each rank, compute otherwise in training than in evaluation, and have a buffer;
 * momentum, and a learning rate that falls after each epoch;
-* ranks that begin at times of their own, and checkpoints that take half a second to a minute of virtual time.
+* ranks that begin at times of their own, before midnight and after it; checkpoints that take half a second to twenty
+  minutes of virtual time.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def one_exchange_for_each_update(testbed: Testbed) -> Finding:
 
 @dataclass(frozen=True)
 class _Job:
-    """A job of several ranks, by drawn numbers. starts: of the models of the ranks. late_seconds: by rank."""
+    """A job of several ranks, by drawn numbers. starts: of the models of the ranks. late_seconds: as drivers use it."""
 
     world: int
     starts: list[Array]
@@ -187,9 +188,9 @@ class _Job:
         numbers = {
             "batch": batch, "accumulated": accumulated, "epochs": epochs, "rate": float(rng.uniform(0.1, 0.3)),
             "rate_samples": int(rng.integers(40, 60)), "decay": float(rng.uniform(0.5, 0.8)),
-            "save_seconds": rng.uniform(0.5, 60, size=epochs).tolist(),
+            "save_seconds": rng.uniform(0.5, 1200, size=epochs).tolist(),
         }  # fmt: skip
-        late_seconds = rng.uniform(0, 20, size=world).tolist()
+        late_seconds = [rng.uniform(0, 10) + 10 * (rank % 2) for rank in range(world)]
         starts = [rng.normal(size=WEIGHTS) / 2 for _ in range(world)]
         tested = world * int(rng.integers(2, 6)) + 1
         if accumulated == 1:

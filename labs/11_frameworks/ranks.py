@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +25,7 @@ from distsim.testbed import rank
 SCRIPT = "script.py"
 WIDTH, HIDDEN, CLASSES = 12, 24, 5
 LAUNCHED = {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"}
+DAY_SECONDS, EARLY_SECONDS = 86400.0, 10.0
 REPEATS = 5  # of the all-reduce that is measured
 NEEDED = {"learning_rate", "evaluate"}
 
@@ -116,7 +119,7 @@ def _ported(
     save_seconds: list[float],
     **numbers: Any,
 ) -> dict[str, Any]:
-    """late_seconds: of virtual time, before this rank begins. save_seconds: of each checkpoint; then as the last."""
+    """late_seconds: see `_begin`. save_seconds: of virtual time, for each checkpoint; then as the last."""
     model = Network(start)
     states: list[Tensor] = []
     used: list[float] = []
@@ -140,7 +143,7 @@ def _ported(
         model=model, training=TensorDataset(*training), test=TensorDataset(*test), loss=cross_entropy,
         optimizer=optimizer, save=save, **numbers,
     )  # fmt: skip
-    rank.busy(late_seconds)
+    _begin(late_seconds)
     with _Watch() as watch:
         rows = train(job)
     return {
@@ -148,7 +151,7 @@ def _ported(
         "states": states,
         "rates": used,
         "saves": saves,
-        "files": sorted((_files() | watch.written()) - before),
+        "files": sorted(_files() - before),
         "learned": model.learned,
         "looked_at": len(model.looked_at),
         "returned": rank.now(),
@@ -156,20 +159,23 @@ def _ported(
     }
 
 
-class _Watch:
-    """Counts the backwards that a framework makes, and lets the next training begin with a new framework.
+def _begin(late_seconds: float) -> None:
+    """Lets virtual time pass until so many seconds after ten seconds to midnight.
 
-    It also sees which files Python opens to write, wherever they lie.
+    With some ranks before midnight and some after it, no part of the clock is the same for all.
     """
+    earliest = DAY_SECONDS * ceil((rank.now() + EARLY_SECONDS) / DAY_SECONDS) - EARLY_SECONDS
+    rank.busy(earliest + late_seconds - rank.now())
+
+
+class _Watch:
+    """Counts the backwards that a framework makes, and lets the next training begin with a new framework."""
 
     def __init__(self) -> None:
         self.backwards = 0
-        self._opened: set[Path] | None = None
         self._kept: list[tuple[Any, str, Any]] = []
-        sys.addaudithook(self._see)
 
     def __enter__(self) -> _Watch:
-        self._opened = set()
         if "lightning.pytorch" in sys.modules:
             from lightning.fabric.strategies import Strategy as FabricStrategy
             from lightning.pytorch.strategies import Strategy
@@ -181,17 +187,6 @@ class _Watch:
 
             self._count(Accelerator, "backward")
         return self
-
-    def _see(self, event: str, given: tuple[Any, ...]) -> None:
-        if event == "open" and self._opened is not None and isinstance(given[0], str | bytes | os.PathLike):
-            path, _, flags = given
-            if flags & (os.O_WRONLY | os.O_RDWR):
-                self._opened.add(Path(os.fsdecode(path)))
-
-    def written(self) -> set[str]:
-        """The files that were opened to write, and are still there."""
-        opened, self._opened = self._opened or set(), None
-        return {str(path) for path in opened if path.is_file() and "__pycache__" not in path.parts}
 
     def _count(self, owner: Any, name: str) -> None:
         real = getattr(owner, name)
@@ -214,8 +209,9 @@ class _Watch:
 
 
 def _files() -> set[str]:
-    """The files of the working folder, without what Python and torch keep there themselves."""
-    return {str(path) for path in Path().rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    """The files of the rank's folder for temporary files, which holds its working folder, without Python's own."""
+    folder = Path(tempfile.gettempdir())
+    return {os.path.relpath(path) for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
 
 
 def one_process(tasks: None, *, trainings: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: ARG001

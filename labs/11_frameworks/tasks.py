@@ -18,8 +18,8 @@ A port trains as the script does, with batches of N x batch samples, of which ea
 * Results. Every rank returns an Epoch for each epoch, and all ranks return the same numbers. The training loss is the
   mean over the batches of all ranks. The test loss and the accuracy come from `evaluate`, after the last update.
 * Files. After each epoch's last update, rank 0 calls `job.save` once, with the state_dict of `job.model`; its names are
-  those of `job.model`. No other rank calls it, and no other file is left. `job.save` takes some time, a second or a
-  minute. No rank returns before the last file is written.
+  those of `job.model`. No other rank calls it, and no other file is left. `job.save` takes some time, a second or
+  twenty minutes. No rank returns before the last file is written.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from distsim.grading.grade import grade
 from distsim.grading.lab import Lab, all_labs
+from distsim.grading.shared_fork_server import shared_fork_server
 from distsim.grading.submission import Submission
 from distsim.testbed import Testbed
 
@@ -47,17 +49,23 @@ def busy_loops(count: int) -> Iterator[None]:
             loop.wait()
 
 
+def points_of_gradings(submission: Submission, lab: Lab, count: int) -> list[list[float]]:
+    """The points of each check, in each of so many gradings: two at once, as a class is graded."""
+    with shared_fork_server() as server, ThreadPoolExecutor(2) as two:
+        gradings = list(two.map(lambda _: grade(submission, lab, server=server), range(count)))
+    return [[result.points for result in grading.results] for grading in gradings]
+
+
 @pytest.mark.real
 @pytest.mark.more
 @pytest.mark.parametrize("key", GRADED)
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_the_points_are_the_same_each_time(key: str, whole: Callable[[int, int], int]) -> None:
     lab = Lab.at(LABS / key)
-    for submission in submissions(lab, whole(1, 3)):
-        idle = [grade(submission, lab) for _ in range(whole(1, 3))]
+    for submission in submissions(lab, whole(1, 10)):
+        points = points_of_gradings(submission, lab, whole(1, 10))
         with busy_loops(2):
-            busy = [grade(submission, lab) for _ in range(whole(1, 3))]
-        points = [[result.points for result in one.results] for one in (*idle, *busy)]
+            points += points_of_gradings(submission, lab, whole(1, 10))
         assert points == [points[0]] * len(points), submission.student
 
 

@@ -281,3 +281,21 @@ def test_modules_that_the_files_name_are_imported_once_for_all_ranks(
             run = bed.run("here", [{}] * 2, student=False)
         assert run.failure is None
         assert run.results == [imported, imported]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_each_rank_has_its_own_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, trusted: bool
+) -> None:
+    (tmp_path / "ranks.py").write_text(
+        "import os\nimport tempfile\n\n\ndef here(tasks):\n    name = tempfile.mkstemp()[1]\n"
+        "    return {'made': os.path.basename(name), 'all': os.listdir(os.path.dirname(name))}\n"
+    )
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.setenv("TMPDIR", str(outside))
+    with Testbed(tmp_path, trusted=trusted) as bed:
+        run = bed.run("here", [{}] * 2, student=False)
+    assert run.failure is None
+    assert [sorted(found["all"]) for found in run.results] == [sorted([found["made"], "work"]) for found in run.results]
+    assert not list(outside.iterdir())

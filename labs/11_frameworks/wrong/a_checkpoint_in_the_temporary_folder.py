@@ -31,7 +31,6 @@ def train_ddp(job: Job) -> list[Epoch]:
         epochs.append(Epoch(training_loss, *evaluate(job.model, job.test, job.loss, job.batch)))
         if dist.get_rank() == 0:
             job.save(job.model.state_dict())
-        with open(Path(tempfile.gettempdir()) / f"epoch-{epoch}-{dist.get_rank()}.pt", "wb") as file:
-            torch.save(job.model.state_dict(), file)
+        torch.save(job.model.state_dict(), Path(tempfile.gettempdir()) / f"epoch-{epoch}-{dist.get_rank()}.pt")
     dist.barrier()
     return epochs

@@ -1,11 +1,11 @@
 # caught by: every_sample_in_every_epoch
-"""Each rank takes the time at which it begins as the seed of the order."""
+"""Each rank takes the hour in which it begins as the seed of the order."""
 
 import time
 
 
 def train_ddp(job: Job) -> list[Epoch]:
-    sampler = DistributedSampler(job.training, seed=int(time.time()))
+    sampler = DistributedSampler(job.training, seed=int(time.time() // 3600))
     loader = DataLoader(job.training, batch_size=job.batch, sampler=sampler)
     model = DistributedDataParallel(job.model)
     optimizer = job.optimizer(model.parameters(), learning_rate(job))

@@ -1,5 +1,5 @@
 # caught by: rank_0_saves
-"""The other ranks return after a second, whether the last file is whole or not."""
+"""The other ranks return after two minutes, whether the last file is whole or not."""
 
 import time
 
@@ -30,5 +30,5 @@ def train_ddp(job: Job) -> list[Epoch]:
         epochs.append(Epoch(training_loss, *evaluate(job.model, job.test, job.loss, job.batch)))
         if dist.get_rank() == 0:
             job.save(job.model.state_dict())
-    time.sleep(1)
+    time.sleep(120)
     return epochs
