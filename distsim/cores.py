@@ -37,8 +37,8 @@ class Cores:
     receiving it; byte_seconds: of each of its bytes. bucket_byte_seconds: of each byte of a bucket, which DDP divides
     by the number of workers before the all-reduce.
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while at least so many
-    workers compute; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on the
-    cores.
+    workers go on computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on
+    the cores.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files

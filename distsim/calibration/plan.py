@@ -35,7 +35,7 @@ Shows = Literal[
     "schedule_turn",
 ]
 BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
-BUSY_BATCH = 32
+BUSY_BATCH = 64  # on links of 200 Mbit/s, the first bucket then still ends before backward
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from distsim.network import Flow, Network, Route
 from distsim.scenario import Scenario
 from distsim.trace import Trace, TraceBuilder
 
+SHORTEST_FREE_SECONDS = 1e-5  # a worker that goes on with its next piece leaves its core to nobody
 ROUNDING = 1e-12  # a wait below this share of the time now counts as no wait: clocks are sums of rounded times
 
 
@@ -30,6 +31,7 @@ class SimulatedHosts:
         self.cores = cores
         self._computing = 0  # how many workers compute on the shared cores now
         self.environment = Clock(0.0)
+        self._core_free = self.environment.event()  # the next time that a core becomes free of them
         capacities: dict[Hashable, float] = dict(cluster.capacities(hosts))
         if cores is not None:
             capacities |= {"cores": cores.capacity}
@@ -51,6 +53,9 @@ class SimulatedHosts:
             self._computing += 1
             yield self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0)
             self._computing -= 1
+            if self._computing < self.cores.count:
+                self._core_free.succeed()
+                self._core_free = self.environment.event()
             core_seconds = 0.0
         yield self.environment.timeout(drawn_seconds + core_seconds)
 
@@ -62,36 +67,33 @@ class SimulatedHosts:
         """
         if self.cores is None:
             return self.send(source, target, num_bytes)
-        turn = self._turn(self.cores.turn_seconds)
-        arrival_turn = self.cores.arrival_turn_seconds
-        sent = self.send(source, target, num_bytes, self.route(source, target)[1] + turn)
         work = self.cores.exchange_seconds(num_bytes)
-        ends = [self.exchange_work(end, work) for end in (source, target)]
         transfer = DelayedTransfer(self.environment)
         transfer.start_seconds = self.now
-        left = 1 + len(ends)
+        ends = [self.exchange_work(end, work) for end in (source, target)]
+        carried = self.environment.process(self._carried(source, target, num_bytes))
 
         def over(_: simpy.Event) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                transfer.succeed()
+            transfer.succeed()
 
-        def arrived(event: simpy.Event) -> None:
-            if wait := self._turn(arrival_turn):
-                self.environment.timeout(wait).callbacks.append(over)
-            else:
-                over(event)
-
-        sent.callbacks.append(arrived)
-        for part in ends:
-            part.callbacks.append(over)
+        self.environment.all_of([*ends, carried]).callbacks.append(over)
         return transfer
 
-    def _turn(self, seconds: float) -> float:
-        """The wait for a turn now: so long where a worker computes on each core, and none else."""
+    def _carried(self, source: int, target: int, num_bytes: float) -> Story:
+        """A message that waits for its turns on shared cores."""
         assert self.cores is not None
-        return seconds if self._computing >= self.cores.count else 0.0
+        yield from self._turn(self.cores.turn_seconds)
+        yield self.send(source, target, num_bytes)
+        yield from self._turn(self.cores.arrival_turn_seconds)
+
+    def _turn(self, seconds: float) -> Story:
+        """Where a worker computes on each core, waits for so long, or until a core has become free."""
+        assert self.cores is not None
+        end = self.now + seconds
+        while self._computing >= self.cores.count and self.now < end:
+            yield self.environment.any_of([self.environment.timeout(end - self.now), self._core_free])
+            if self.now < end:
+                yield self.environment.timeout(min(SHORTEST_FREE_SECONDS, end - self.now))
 
     def exchange_work(self, host: int, core_seconds: float) -> Flow:
         """Work that an exchange makes at one of its ends, beside what the rank computes. Cores must be shared."""

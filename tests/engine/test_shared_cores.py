@@ -109,6 +109,18 @@ def test_a_message_waits_for_its_turn_while_a_worker_computes_on_each_core(
     assert turns.total_seconds == pytest.approx(plain.total_seconds, rel=1e-6)  # backward hides what it delays
 
 
+@pytest.mark.parametrize(("turn_seconds", "seconds"), [(20e-3, 40e-3), (30e-3, 50e-3), (1.0, 50e-3)])
+def test_the_wait_for_a_turn_ends_when_a_core_becomes_free(turn_seconds: float, seconds: float) -> None:
+    """Four buckets of 16.7 ms each: the first one's two rounds wait, at most until backward ends 50 ms later.
+
+    Between two pieces of its backward, a worker leaves its core to nobody.
+    """
+    cores = Cores(capacity=FREE, step_seconds=0.1, count=2, turn_seconds=turn_seconds)
+    sums = run(scenario(2, FOUR_BUCKETS, "16 B"), cores).spans.of_kind(SpanKind.ALL_REDUCE)
+    first = sums.where(sums.label == "bucket 0")
+    np.testing.assert_allclose(first.end_seconds - first.start_seconds, seconds, atol=2e-5)
+
+
 @pytest.mark.parametrize(("bandwidth", "waits"), [("1 GB/s", True), ("10 MB/s", False)])
 def test_a_message_waits_again_where_it_arrives_while_all_cores_compute(bandwidth: str, waits: bool) -> None:
     """The first of two buckets: a fast one arrives beside backward, a slow one after it."""

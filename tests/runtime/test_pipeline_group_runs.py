@@ -21,6 +21,7 @@ OF_FOUR: dict[str, dict[str, Any]] = {
     "tensor": {"tensor": 2},
     "tensor, 1f1b": {"tensor": 2, "schedule": "1f1b"},
     "four stages": {},
+    "one stage": {"data": 2, "tensor": 2},
 }
 OF_EIGHT: dict[str, dict[str, Any]] = {"data and tensor": {"data": 2, "tensor": 2, "stage": 1}}
 NAMES = [*OF_FOUR, *OF_EIGHT]

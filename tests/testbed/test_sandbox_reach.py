@@ -108,7 +108,7 @@ def test_mounts_are_made_where_the_machine_has_something_else() -> None:
 def test_the_environment_is_clean(folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTSIM_TEST_TOKEN", "secret")
     answer = answer_of(lambda: sorted(os.environ), folder, trusted=trusted)
-    assert answer == "['HOME', 'LANG', 'OMP_NUM_THREADS', 'PATH']"
+    assert answer == "['HOME', 'LANG', 'OMP_NUM_THREADS', 'PATH', 'TMPDIR']"
 
 
 READS_ITS_MEMORY = """

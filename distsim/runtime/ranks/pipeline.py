@@ -170,7 +170,9 @@ class PipelineWorker:
         group = backend.group_of(columns) if width > 1 else None
         self._stage = TimedStage(self._number, len(stages.of), slot, group)
         unit = f"stage {self._number}"
-        self._sum = FilledExchange(scenario, worker, slot, stages.sums, stages.message_bytes, unit)
+        self._sum: FilledExchange | None = None  # where workers share blocks
+        if stages.sums_of_a_piece:
+            self._sum = FilledExchange(scenario, worker, slot, stages.sums, stages.message_bytes, unit)
         self._gradients = [
             FilledExchange(scenario, worker, slot, one, self._own.gradient_bytes, unit) for one in stages.gradients
         ]
@@ -215,15 +217,16 @@ class PipelineWorker:
         """Sleeps the parts of a piece, which began at `start`, and makes the sums between them."""
         place = 0
         for part in self._own.parts(DIRECTIONS[direction]):
-            if part.summed:
-                self._sum.make(step)
+            summed = self._sum if part.summed else None
+            if summed is not None:
+                summed.make(step)
             sleep_until(start + part.share * seconds)
             end = time.monotonic()
             recorder.table("passes")((step, micro, direction, start, end))
             start = end
-            if part.summed:
+            if summed is not None:
                 number = self._stages.sum_number(DIRECTIONS[direction], micro, place)
-                self._sum.run(step * self._calls + number, recorder)
+                summed.run(step * self._calls + number, recorder)
                 place, start = place + 1, time.monotonic()
 
     def verify(self) -> None:
@@ -239,8 +242,9 @@ class PipelineWorker:
             raise WrongPipelineError(f"the gradient of stage {self._number} is {gradient}, not {numbers * twice}")
         if self._stage.is_last and not bool((self._output == 2.0 * twice).all()):
             raise WrongPipelineError(f"the last stage's output is not {2.0 * twice} throughout")
-        for exchange in (*self._gradients, *([self._sum] if self._stages.sums_of_a_piece else [])):
-            exchange.check(self._steps - 1)
+        for exchange in (self._sum, *self._gradients):
+            if exchange is not None:
+                exchange.check(self._steps - 1)
 
 
 def _sum(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:  # noqa: ARG001 - torch hands over both
