@@ -31,7 +31,7 @@ pytestmark = pytest.mark.real
 
 
 def scenario(policy: dict[str, Any], workers: int = 4) -> Scenario:
-    """Stages of two or of three layers, and sizes that no number of workers divides."""
+    """Stages of two or of three layers. Workers divide all sizes evenly: a simulation also cuts a number in parts."""
     return Scenario.of(
         {
             "steps": STEPS,
