@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,7 +38,10 @@ class OtherWork:
 
 @contextmanager
 def other_work(processes: int) -> Iterator[OtherWork]:
-    """Measures other programs' work until the block ends, in which a run starts `processes` and waits for their end."""
+    """Measures other programs' work until the block ends, in which a run starts `processes` and waits for their end.
+
+    A fork server that outlives the run has waited for the run's processes.
+    """
     found = OtherWork(usable_cores(), processes)
     start, everyone, own = time.monotonic(), _everyones_seconds(), _own_seconds()
     yield found
@@ -55,9 +58,13 @@ def _everyones_seconds() -> float:
 
 
 def _own_seconds() -> float:
-    """Core-seconds of this process, and of all processes that it and they have waited for."""
+    """Core-seconds of this process, of its living descendants, and of all processes that it and they have waited for."""
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    own = times.user + times.system + times.children_user + times.children_system
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            own += sum(process.cpu_times()[:4])  # user, system, and both of the processes it has waited for
+    return own
 
 
 def notes(metadata: Mapping[str, Any]) -> list[str]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
 from distsim.runtime import other_work
+from distsim.runtime.launch import fork_client
+from distsim.runtime.launch.forked_program import may_fork
+from distsim.runtime.launch.launcher import Launch, launched
 
 TICK_SECONDS = 0.05  # the kernel counts a core's work by ticks, and each process's apart
-WORKS = "import time\nwhile time.process_time() < 0.5: pass\nprint(time.process_time())"
+WORK_SECONDS = 0.5
+WORKS = f"import time\nwhile time.thread_time() < {WORK_SECONDS}: pass\nprint(time.thread_time())"
 
 
 def test_work_of_a_child_is_own_and_everyones() -> None:
@@ -19,6 +25,24 @@ def test_work_of_a_child_is_own_and_everyones() -> None:
     worked = float(child.stdout)
     assert other_work._own_seconds() - own > worked - TICK_SECONDS
     assert other_work._everyones_seconds() - everyone > worked - TICK_SECONDS
+
+
+RANK = f"""
+from distsim.runtime.launch import rank_context
+
+with rank_context.entered():
+{textwrap.indent(WORKS, "    ")}
+"""
+
+
+@pytest.mark.real
+def test_work_of_a_rank_is_own_while_its_fork_server_lives_on(tmp_path: Path) -> None:
+    rank = tmp_path / "rank.py"
+    rank.write_text(RANK)
+    own = other_work._own_seconds()
+    with launched(Launch("trial", ["worker 0", "worker 1"], [str(rank)], {}, 120.0)):
+        assert fork_client._server is not None or not may_fork()
+    assert other_work._own_seconds() - own > 2 * WORK_SECONDS
 
 
 def test_work_of_a_process_that_nobody_waits_for_is_others(monkeypatch: pytest.MonkeyPatch) -> None:
