@@ -212,6 +212,29 @@ def test_the_verdict_names_the_faster_run_by_its_measurement_and_the_signed_erro
     assert verdict([]) == ""
 
 
+@pytest.mark.parametrize(
+    ("causes", "told"),
+    [
+        (
+            {"compute": 0.3, "communication": -0.3, "waiting": 0.02},
+            "compute +30.0 %, communication -30.0 %, waiting +2.0 %",
+        ),
+        ({"compute": 0.04, "communication": -0.04, "waiting": 0.0}, ""),  # small
+        ({"compute": 0.3, "communication": -0.1, "waiting": 0.0}, ""),  # the total tells it
+        ({"compute": 0.0, "communication": 0.0, "waiting": 0.0}, ""),
+    ],
+)  # fmt: skip
+def test_the_verdict_on_one_run_tells_of_larger_errors_that_cancel_out(causes: dict[str, float], told: str) -> None:
+    trace = simulate(example("synchronous_ring"))
+    alike = compare(trace, trace)
+    measured = alike.measured
+    one = replace(
+        alike, error_pct=replace(alike.error_pct, causes={k: v * measured.total_seconds for k, v in causes.items()})
+    )
+    ends = f" Larger errors cancel out in the total: {told}." if told else " in a typical step."
+    assert verdict([one]).endswith(ends)
+
+
 def decided_by(rule: str | None) -> Trace:
     trace = simulate(example("backup_server"))
     return trace if rule is None else replace(trace, metadata=trace.metadata | {"rule": rule})

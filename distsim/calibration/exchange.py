@@ -73,7 +73,8 @@ class Exchange:
         bandwidth, latency = rate(self.bandwidth_bytes_per_second), show(self.latency_seconds, "second")
         details = [f"{show(size, 'byte')} took {show(seconds, 'second')}" for size, seconds in self.points]
         if self.measured_workers:
-            details.append(f"fitted at {', '.join(map(str, self.measured_workers))} workers")
+            at = ", ".join(map(str, self.measured_workers))
+            details.append(f"fitted at {at} workers, for messages of this run's size")
         model = f", and {show(self.model_seconds, 'second')} of real compute per step" if self.model_seconds else ""
         if self.cores:
             work = show(self.cores.step_seconds, "second")

@@ -29,6 +29,7 @@ from distsim.units import BOUNDS
 from distsim.validated_table import Count, ValidatedTable
 from distsim.workload import Model, Workload
 
+OTHERS = "Scenarios without these measurements are not concerned"  # ends a warning about some of them
 FASTEST_BYTES_PER_SECOND = 1e13  # the bandwidth if more bytes took no longer; no memory copy reaches it
 
 SHORTEST_SECONDS, LONGEST_SECONDS = BOUNDS["second"]
@@ -262,18 +263,20 @@ class MachineCalibration(ValidatedTable):
     def warnings(self) -> list[str]:
         """Warnings about predictions from this calibration."""
         found = self.busy_warnings()
-        most = max(fit.workers[-1] + (fit.operation == "parameter_server") for fit in self.fits)
-        if most > self.cores:
+        ranks = [(fit.title, fit.workers[-1] + (fit.operation == "parameter_server")) for fit in self.fits]
+        crowded = dict.fromkeys(title for title, count in ranks if count > self.cores)
+        if crowded:
+            most = max(count for _, count in ranks)
             found.append(
-                f"up to {most} ranks shared {in_words(self.cores)}: times vary, "
-                "and predictions for other numbers of workers assume that times grow with ranks per core"
+                f"up to {most} ranks shared {in_words(self.cores)} in {', '.join(crowded)}: these times vary, and "
+                f"predictions for other numbers of workers assume that they grow with ranks per core. {OTHERS}"
             )
-        poor = {fit.title: max(f.line.largest_miss for f in self.fits if f.title == fit.title) for fit in self.fits}
-        worst = [f"{title} {100 * miss:.0f} %" for title, miss in poor.items() if miss > POOR_MISS]
-        if worst:
+        misses = {fit.title: max(f.line.largest_miss for f in self.fits if f.title == fit.title) for fit in self.fits}
+        poor = [f"{title} {100 * miss:.0f} %" for title, miss in misses.items() if miss > POOR_MISS]
+        if poor:
             found.append(
-                f"poor fits (a line more than {100 * POOR_MISS:.0f} % off a measured time): {', '.join(worst)}; "
-                "predictions follow the measured times between the measured sizes; do not trust them beyond"
+                f"poor fits (a line more than {100 * POOR_MISS:.0f} % off a measured time): {', '.join(poor)}. Between "
+                f"the measured sizes predictions follow the measured times; do not trust them beyond. {OTHERS}"
             )
         return found
 

@@ -58,7 +58,7 @@ def _everyones_seconds() -> float:
 
 
 def _own_seconds() -> float:
-    """Core-seconds of this process, of its living descendants, and of all processes that it and they have waited for."""
+    """Core-seconds of this process and its living descendants, and of all processes that these have waited for."""
     times = os.times()
     own = times.user + times.system + times.children_user + times.children_system
     for process in psutil.Process().children(recursive=True):
