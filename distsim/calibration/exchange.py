@@ -23,7 +23,7 @@ from pydantic import ConfigDict
 
 from distsim.collective_costs import collective_seconds
 from distsim.communication import AllReduceKind
-from distsim.cores import Cores
+from distsim.cores import Cores, in_words
 from distsim.policies import Pipeline, Programmed
 from distsim.scenario import Scenario
 from distsim.trace import COMPUTE_KINDS, SpanKind, Trace
@@ -77,8 +77,11 @@ class Exchange:
             details.append(f"fitted at {at} workers, for messages of this run's size")
         model = f", and {show(self.model_seconds, 'second')} of real compute per step" if self.model_seconds else ""
         if self.cores:
-            work = show(self.cores.step_seconds, "second")
-            model = f", and {work} of a core per worker and step on cores that do the work of {self.cores.capacity:.3g}"
+            work, cores = show(self.cores.step_seconds, "second"), in_words(self.cores.count)
+            model = (
+                f"; in each step a worker computes for {work} alone, and {cores}, when all are busy, do the work of "
+                f"{self.cores.capacity:.3g}"
+            )
         return (
             f"links calibrated on this machine for {self.kind.replace('_', ' ')} and {self.workers} workers: "
             f"{bandwidth} and {latency} in place of the scenario's ({', '.join(details)}){model}"

@@ -29,7 +29,7 @@ from distsim.units import BOUNDS
 from distsim.validated_table import Count, ValidatedTable
 from distsim.workload import Model, Workload
 
-OTHERS = "Scenarios without these measurements are not concerned"  # ends a warning about some of them
+OTHERS = "Predictions that use none of these are not concerned"  # ends a warning about some of them
 FASTEST_BYTES_PER_SECOND = 1e13  # the bandwidth if more bytes took no longer; no memory copy reaches it
 
 SHORTEST_SECONDS, LONGEST_SECONDS = BOUNDS["second"]
