@@ -11,9 +11,10 @@ from typing import Any
 from distsim.errors import InputError
 from distsim.own_code import module_of, place_of
 from distsim.policies.rule import Decision, Rule
-from distsim.policies.rule_errors import no_decision, raised
+from distsim.policies.rule_errors import no_decision, no_update, raised
 
 ASKED = "rule"
+MOST_WITHOUT_UPDATE = 1000  # gradients of each worker in a row
 CURE = 'write "my_rule.py:MyRule", a Python file and a class in it'
 
 
@@ -80,6 +81,7 @@ class OwnRule:
         self.rule = rule
         self.workers = workers
         self.cancel = bool(getattr(rule, "cancel", False))
+        self._without_update = 0  # gradients since the last update
 
     def arrived(self, worker: int, step: int, read_version: int) -> Decision:
         """The decision of the user's rule. Raises InputError, which names worker and step."""
@@ -93,6 +95,9 @@ class OwnRule:
         fault = _fault(decision, self.workers)
         if fault is not None:
             raise no_decision(worker, step, decision, fault)
+        self._without_update = 0 if decision.version is not None else self._without_update + 1
+        if self._without_update > MOST_WITHOUT_UPDATE * self.workers:
+            raise no_update(worker, step, self._without_update)
         return decision
 
 

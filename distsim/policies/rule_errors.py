@@ -30,6 +30,12 @@ def no_answer(worker: int, step: int, made: int, last_version: int) -> InputErro
     )
 
 
+def no_update(worker: int, step: int, gradients: int) -> InputError:
+    """The rule goes on answering, and makes no update, so the run would never end."""
+    what = f"has made no update since {gradients:,} gradients"
+    return _error(worker, step, what, "a run ends with its last update", "make the next version in the end")
+
+
 def raised(worker: int, step: int, error: Exception, place: str) -> InputError:
     """The rule raised an error at `place`, "file:line"."""
     what = f"raised {type(error).__name__} at {place}: {error}"

@@ -30,6 +30,11 @@ class Mine:
         return Decision(self.version, answers=((worker, self.version),))
 """
 
+DROPS_MOST = """self.gradients = getattr(self, "gradients", 0) + 1
+        if self.gradients % 50:
+            self.version -= 1
+            return Decision(applied=False, answers=((worker, self.version),))"""
+
 pytestmark = [pytest.mark.real, pytest.mark.more]
 
 
@@ -62,7 +67,8 @@ def refused(written: Write, problem: Problem, code: str) -> str:
         ("sys.exit(0)", "its process has ended"),
         ("x = bytearray(4 * 2**30)", "MemoryError|its process has ended"),
         ("open('/etc/passwd', 'a')", "raised"),
-        ("return Decision(applied=False, answers=((worker, 0),))", "drops so many gradients that the run does not end"),
+        ("return Decision(applied=False, answers=((worker, 0),))", "has made no update since"),
+        (DROPS_MOST, "drops so many gradients that the run does not end"),
         ("import socket; socket.create_connection(('127.0.0.1', 22))", "raised"),
     ],
 )

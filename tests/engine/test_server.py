@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -241,6 +241,22 @@ def test_a_rule_that_decides_nonsense_is_told_about_worker_and_step(rule: type[A
     assert expected in str(caught.value)
     assert "worker" in str(caught.value)
     assert "Cure:" in str(caught.value)
+
+
+class DropsAll:
+    """Drops each gradient, and lets its worker go on."""
+
+    def arrived(self, worker: int, step: int, read_version: int) -> Decision:  # noqa: ARG002
+        return Decision(applied=False, answers=((worker, 0),))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("engine", ["story", "loop"])
+def test_a_rule_that_makes_no_update_does_not_run_for_ever(engine: Literal["story", "loop"]) -> None:
+    asked = scenario(ASYNCHRONOUS, compute={"mean": "10 ms"})
+    with pytest.raises(InputError, match="has made no update since") as caught:
+        simulate(asked, rule=DropsAll(), engine=engine)
+    assert "Cure: make the next version in the end" in str(caught.value)
 
 
 class EverySecond:
