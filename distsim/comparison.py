@@ -209,10 +209,10 @@ def verdict(compared: Sequence[Comparison]) -> str:
 def _cancelling(one: Comparison) -> str:
     """A sentence where parts of the total's error are much larger than the error, since their signs differ; else ""."""
     causes, took = one.error_pct.causes, one.measured.total_seconds
-    largest = max(map(abs, causes.values()))
-    if largest <= CANCEL_SHARE * took or largest < 2.0 * abs(sum(causes.values())):
+    large = {part: seconds for part, seconds in causes.items() if abs(seconds) > CANCEL_SHARE * took}
+    if len(large) < 2 or max(map(abs, large.values())) < 2.0 * abs(sum(causes.values())):
         return ""
-    parts = ", ".join(f"{one.cause_words(part)} {100.0 * each / took:+z.1f} %" for part, each in causes.items())
+    parts = ", ".join(f"{one.cause_words(part)} {100.0 * each / took:+z.1f} %" for part, each in large.items())
     return f" Larger errors cancel out in the total: {parts}."
 
 

@@ -13,6 +13,8 @@ from distsim.calibration.exchange import Exchange, Time, exchanged_bytes
 from distsim.calibration.fitted_line import POOR_MISS, Line
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.operations import (
+    ALL_AT_ONCE,
+    BESIDE_A_SERVER,
     NOT_OVERSUBSCRIBED,
     TITLES,
     Operation,
@@ -263,13 +265,14 @@ class MachineCalibration(ValidatedTable):
     def warnings(self) -> list[str]:
         """Warnings about predictions from this calibration."""
         found = self.busy_warnings()
-        ranks = [(fit.title, fit.workers[-1] + (fit.operation == "parameter_server")) for fit in self.fits]
-        crowded = dict.fromkeys(title for title, count in ranks if count > self.cores)
+        ranks = [fit.workers[-1] + (fit.operation in BESIDE_A_SERVER) for fit in self.fits]
+        crowded = [fit for fit, count in zip(self.fits, ranks, strict=True) if count > self.cores]
         if crowded:
-            most = max(count for _, count in ranks)
+            titles = ", ".join(dict.fromkeys(fit.title for fit in crowded))
+            grows = any(fit.operation in ALL_AT_ONCE for fit in crowded)
+            grow = ", and all-reduces and steps are predicted to grow with the ranks per core" if grows else ""
             found.append(
-                f"up to {most} ranks shared {in_words(self.cores)} in {', '.join(crowded)}: these times vary, and "
-                f"predictions for other numbers of workers assume that they grow with ranks per core. {OTHERS}"
+                f"up to {max(ranks)} ranks shared {in_words(self.cores)} in {titles}: these times vary{grow}. {OTHERS}"
             )
         misses = {fit.title: max(f.line.largest_miss for f in self.fits if f.title == fit.title) for fit in self.fits}
         poor = [f"{title} {100 * miss:.0f} %" for title, miss in misses.items() if miss > POOR_MISS]

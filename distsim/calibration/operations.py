@@ -41,6 +41,7 @@ Operation = Literal[
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 ALL_AT_ONCE = ("all_reduce", "ring_schedule", "compute", "ddp")
+BESIDE_A_SERVER = ("parameter_server", "gather", "broadcast", "apply")  # measured with one more rank, the server
 OF_MODELS = ("compute", "ddp")  # their amounts are samples or buckets, not bytes
 
 TITLES: dict[Operation, str] = {

@@ -106,7 +106,8 @@ def _notes(found: Profile) -> list[str]:
         f"optimizer {show(cores.optimizer, 'second')}",
     ]
     if found.ddp_seconds is not None:
-        notes.append(f"a step of one worker under DDP, for predictions of DDP: {show(found.ddp_seconds, 'second')}")
+        seconds = show(found.ddp_seconds, "second")
+        notes.append(f"a step of one worker under DDP, for predictions of DDP and sharded training: {seconds}")
     if found.busy is not None:
         pace, shared = 100 * found.busy.pace, found.busy.shared_pace
         notes.append(f"{found.busy.workers} workers at once: each computes at {pace:.0f} % of the pace of one alone")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import psutil
 
 from distsim.cores import in_words
+from distsim.runtime.launch import fork_client
 from distsim.runtime.machine import usable_cores
 
 NOTED_SHARE = 0.1  # of all cores; other programs take less on every machine now and then
@@ -58,13 +59,10 @@ def _everyones_seconds() -> float:
 
 
 def _own_seconds() -> float:
-    """Core-seconds of this process and its living descendants, and of all processes that these have waited for."""
+    """Core-seconds of this process, of the processes that it has waited for, and of those that its fork server has."""
     times = os.times()
     own = times.user + times.system + times.children_user + times.children_system
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            own += sum(process.cpu_times()[:4])  # user, system, and both of the processes it has waited for
-    return own
+    return own + fork_client.server_seconds()
 
 
 def notes(metadata: Mapping[str, Any]) -> list[str]:

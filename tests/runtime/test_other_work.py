@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from distsim.runtime.launch.forked_program import may_fork
 from distsim.runtime.launch.launcher import Launch, launched
 
 TICK_SECONDS = 0.05  # the kernel counts a core's work by ticks, and each process's apart
-WORK_SECONDS = 0.5
-WORKS = f"import time\nwhile time.thread_time() < {WORK_SECONDS}: pass\nprint(time.thread_time())"
+WORK_SECONDS = 1.0
+WORKS = f"import time\nwhile time.thread_time() < {WORK_SECONDS}: pass\nprint(time.thread_time(), flush=True)"
 
 
 def test_work_of_a_child_is_own_and_everyones() -> None:
@@ -27,22 +28,56 @@ def test_work_of_a_child_is_own_and_everyones() -> None:
     assert other_work._everyones_seconds() - everyone > worked - TICK_SECONDS
 
 
-RANK = f"""
+RANK = """
 from distsim.runtime.launch import rank_context
 
 with rank_context.entered():
-{textwrap.indent(WORKS, "    ")}
 """
 
 
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """Runs two ranks that do this, by a new fork server, which lives on."""
+
+    def run(what: str) -> None:
+        rank = tmp_path / "rank.py"
+        rank.write_text(RANK + textwrap.indent(what, "    "))
+        with launched(Launch("trial", ["worker 0", "worker 1"], [str(rank)], {}, 120.0)):
+            assert fork_client._server is not None or not may_fork()
+
+    fork_client.end()
+    yield run
+    fork_client.end()
+
+
 @pytest.mark.real
-def test_work_of_a_rank_is_own_while_its_fork_server_lives_on(tmp_path: Path) -> None:
-    rank = tmp_path / "rank.py"
-    rank.write_text(RANK)
+def test_work_of_ranks_is_own_while_their_fork_server_lives_on(launch: Callable[[str], None]) -> None:
+    launch("pass")
+    started = other_work._own_seconds()
+    launch("pass")
+    idle = other_work._own_seconds()
+    launch(WORKS)
+    assert other_work._own_seconds() - idle > idle - started + 1.5 * WORK_SECONDS  # of two ranks
+
+
+@pytest.mark.real
+def test_the_end_of_a_fork_server_changes_nothing(launch: Callable[[str], None]) -> None:
+    launch(WORKS)  # and the server has imported torch
+    before = other_work._own_seconds()
+    fork_client.end()
+    assert before <= other_work._own_seconds() < before + WORK_SECONDS
+
+
+@pytest.mark.real
+def test_what_this_process_started_beside_its_runs_is_others(launch: Callable[[str], None]) -> None:
+    launch("pass")
     own = other_work._own_seconds()
-    with launched(Launch("trial", ["worker 0", "worker 1"], [str(rank)], {}, 120.0)):
-        assert fork_client._server is not None or not may_fork()
-    assert other_work._own_seconds() - own > 2 * WORK_SECONDS
+    works = [sys.executable, "-c", WORKS + "\nimport sys; sys.stdin.read()"]
+    with subprocess.Popen(works, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert other_work._own_seconds() - own < WORK_SECONDS
+        child.stdin.close()
 
 
 def test_work_of_a_process_that_nobody_waits_for_is_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
+import psutil
+
 from distsim.runtime.launch.fork_server import KERNELS_VARIABLE, NO_RUN, NUMBER_BYTES, TAKEN, number, serve
 from distsim.runtime.launch.forked_program import may_fork
 from distsim.runtime.launch.lifeline import RUN_VARIABLE
@@ -160,6 +162,13 @@ class _StartedServer(ForkClient):
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
 
+    def seconds(self) -> float:
+        """Core-seconds of the server and of all that it has forked and that has ended; 0 once this process has them."""
+        with suppress(psutil.NoSuchProcess):
+            if self._process.returncode is None:
+                return sum(psutil.Process(self._process.pid).cpu_times()[:4])  # user, system, and both of children
+        return 0.0
+
     def close(self) -> None:
         super().close()
         with suppress(subprocess.TimeoutExpired):  # it serves another thread's run to its end
@@ -188,6 +197,12 @@ def forked(
             _server = _StartedServer(kind, environment)
             process = _server.fork(command, environment, imports=imports, streams=streams)
         return process
+
+
+def server_seconds() -> float:
+    """Core-seconds of this process's server, and of all that it has forked and that has ended; 0 without a server."""
+    server = _server
+    return 0.0 if server is None else server.seconds()
 
 
 @atexit.register
