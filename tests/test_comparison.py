@@ -215,24 +215,24 @@ def test_the_verdict_names_the_faster_run_by_its_measurement_and_the_signed_erro
 @pytest.mark.parametrize(
     ("causes", "told"),
     [
-        (
-            {"compute": 0.3, "communication": -0.3, "waiting": 0.02},
-            "compute +30.0 %, communication -30.0 %, waiting +2.0 %",
-        ),
-        ({"compute": 0.04, "communication": -0.04, "waiting": 0.0}, ""),  # small
-        ({"compute": 0.3, "communication": -0.1, "waiting": 0.0}, ""),  # the total tells it
-        ({"compute": 0.0, "communication": 0.0, "waiting": 0.0}, ""),
+        ((0.3, -0.3, 0.02), "compute +30.0 %, communication -30.0 %"),
+        ((-0.3, 0.16, 0.0), "compute -30.0 %, communication +16.0 %"),  # just over twice the total's
+        ((0.06, 0.0, -0.06), "compute +6.0 %, waiting -6.0 %"),
+        ((0.04, -0.04, 0.0), ""),  # small
+        ((0.3, -0.1, 0.0), ""),  # the total tells it
+        ((0.3, -0.04, -0.04), ""),  # nothing large cancels it out
+        ((0.0, 0.0, 0.0), ""),
     ],
 )  # fmt: skip
-def test_the_verdict_on_one_run_tells_of_larger_errors_that_cancel_out(causes: dict[str, float], told: str) -> None:
+def test_the_verdict_on_one_run_tells_of_larger_errors_that_cancel_out(causes: tuple[float, ...], told: str) -> None:
     trace = simulate(example("synchronous_ring"))
     alike = compare(trace, trace)
-    measured = alike.measured
-    one = replace(
-        alike, error_pct=replace(alike.error_pct, causes={k: v * measured.total_seconds for k, v in causes.items()})
-    )
-    ends = f" Larger errors cancel out in the total: {told}." if told else " in a typical step."
-    assert verdict([one]).endswith(ends)
+    parts = dict(zip(alike.error_pct.causes, (trace.total_seconds * share for share in causes), strict=True))
+    one = replace(alike, error_pct=replace(alike.error_pct, causes=parts, total=3.21, step_median=12.34))
+    tail = f" Larger errors cancel out in the total: {told}." if told else ""
+    assert verdict([one]).endswith(f": an error of +3.2 %, and of 12.3 % in a typical step.{tail}")
+    without_steps = replace(one, error_pct=replace(one.error_pct, step_median=None))
+    assert verdict([without_steps]).endswith(f": an error of +3.2 %.{tail}")
 
 
 def decided_by(rule: str | None) -> Trace:
