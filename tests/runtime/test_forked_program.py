@@ -26,7 +26,8 @@ environment = {**os.environ, "WHO": "rank"}
 del environment["FORGOTTEN"]
 ranks = [fork_program([sys.executable, "-u", *sys.argv[1:]], environment) for _ in range(2)]
 for rank in ranks:
-    assert os.getsid(rank) == rank
+    assert os.getpgid(rank) == rank
+    assert os.getsid(rank) == os.getsid(0)
 print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1]) for rank in ranks]))
 """
 
@@ -75,7 +76,7 @@ import numpy
 open_ = [int(number) for number in os.listdir("/proc/self/fd")]
 print(json.dumps({
     "name": __name__, "argv": sys.argv, "path": sys.path[0], "who": os.environ.get("WHO"),
-    "forgotten": os.environ.get("FORGOTTEN"), "leads": os.getsid(0) == os.getpid(),
+    "forgotten": os.environ.get("FORGOTTEN"), "leads": os.getpgid(0) == os.getpid(),
     "sockets": [n for n in open_ if os.path.exists(f"/proc/self/fd/{n}") and n > 2],
     "drawn": [float(numpy.random.random()), random.random()],
 }) + "\\n", end="")  # one write, which no other rank's interrupts

@@ -1,15 +1,18 @@
-"""Threads of the backend are scheduled so that they do not push aside the one which holds the lock they want."""
+"""Threads of ranks are scheduled so that they do not push aside the one which holds the lock they want."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
 
 from distsim.examples import example
-from distsim.runtime.devices.thread_scheduling import patient_threads
+from distsim.runtime.busy_program import busy_program
+from distsim.runtime.devices.thread_scheduling import be_patient
 from distsim.runtime.measure import measure
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux alone has SCHED_BATCH")
@@ -17,26 +20,21 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux al
 BACKEND_THREAD = "gloo_tcp_loop"
 
 
-def test_only_threads_that_start_inside_are_patient() -> None:
-    policies: list[int] = []
-
-    def look() -> None:
-        policies.append(os.sched_getscheduler(0))
-
-    with patient_threads():
-        inside = threading.Thread(target=look)
-        inside.start()
-    outside = threading.Thread(target=look)
-    outside.start()
-    inside.join()
-    outside.join()
-    assert sorted(policies) == sorted([os.SCHED_BATCH, os.SCHED_OTHER])
-    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+def in_a_thread(look: Callable[[], tuple[bool, int, int]]) -> tuple[bool, int, int]:
+    """What `look` finds in a thread of its own, since this one shall keep its policy."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(look).result()
 
 
-def test_an_exception_takes_patience_away_too() -> None:
-    with pytest.raises(ZeroDivisionError), patient_threads():
-        raise ZeroDivisionError
+def patient() -> tuple[bool, int, int]:
+    """What `be_patient` returns, then the policy of its thread, and of a thread that this one starts."""
+    told = be_patient()
+    with ThreadPoolExecutor(1) as pool:
+        return told, os.sched_getscheduler(0), pool.submit(os.sched_getscheduler, 0).result()
+
+
+def test_a_thread_and_those_that_it_starts_are_patient_and_no_others() -> None:
+    assert in_a_thread(patient) == (True, os.SCHED_BATCH, os.SCHED_BATCH)
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
@@ -45,15 +43,25 @@ def test_where_it_is_forbidden_all_stays_as_it_was(monkeypatch: pytest.MonkeyPat
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    with patient_threads():
-        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+    assert in_a_thread(patient) == (False, os.SCHED_OTHER, os.SCHED_OTHER)
+
+
+def test_a_policy_that_was_chosen_stays() -> None:
+    def idle_before() -> tuple[bool, int, int]:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        return patient()
+
+    assert in_a_thread(idle_before) == (False, os.SCHED_IDLE, os.SCHED_IDLE)
 
 
 @pytest.mark.real
 @pytest.mark.more
-def test_the_backends_threads_are_patient_and_the_ranks_own_are_not() -> None:
+@pytest.mark.parametrize("emulate", [False, pytest.param(True, marks=pytest.mark.iproute2)])
+def test_all_ranks_are_patient_and_share_one_session(emulate: bool) -> None:
+    """Also beside a program that takes a core from one of them: Linux shares the cores first among sessions."""
     scenario = example("synchronous_ring").replacing({"cluster.workers": 2, "steps": 40})
-    found: dict[str, set[int]] = {BACKEND_THREAD: set(), "main": set()}
+    policies: dict[str, set[int]] = {BACKEND_THREAD: set(), "main": set()}
+    sessions: set[int] = set()
     over = threading.Event()
 
     def look() -> None:
@@ -66,21 +74,24 @@ def test_the_backends_threads_are_patient_and_the_ranks_own_are_not() -> None:
         try:
             tasks = {int(task): name_of(f"{folder}/{task}/comm") for task in os.listdir(folder)}
             if BACKEND_THREAD in tasks.values():
+                sessions.add(os.getsid(process))
                 for task, name in tasks.items():
                     if name == BACKEND_THREAD or task == process:
-                        found["main" if task == process else name].add(os.sched_getscheduler(task))
+                        policies["main" if task == process else name].add(os.sched_getscheduler(task))
         except (FileNotFoundError, ProcessLookupError):
             return  # it ended while it was looked at
 
     watcher = threading.Thread(target=look)
     watcher.start()
     try:
-        measure(scenario)
+        with busy_program(beside=1) as program:
+            sessions.add(os.getsid(program.pid))
+            measure(scenario, emulate=emulate)
     finally:
         over.set()
         watcher.join()
-    assert found[BACKEND_THREAD] == {os.SCHED_BATCH}
-    assert os.SCHED_OTHER in found["main"]  # and SCHED_BATCH for the moment in which it starts the backend
+    assert policies == {BACKEND_THREAD: {os.SCHED_BATCH}, "main": {os.SCHED_BATCH}}
+    assert sessions == {os.getsid(0)}
 
 
 def name_of(file: str) -> str:

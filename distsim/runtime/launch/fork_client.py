@@ -158,7 +158,7 @@ class _StartedServer(ForkClient):
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-u", "-m", "distsim.runtime.launch.fork_server", str(theirs.fileno())],
-                env={**environment, RUN_VARIABLE: NO_RUN}, cwd="/", pass_fds=[theirs.fileno()], start_new_session=True,
+                env={**environment, RUN_VARIABLE: NO_RUN}, cwd="/", pass_fds=[theirs.fileno()], process_group=0,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
 

@@ -2,6 +2,10 @@
 
 A process may fork when it has loaded torch, as long as it has one thread: a lock that another thread holds is never
 released in the child. The driver of a GPU does not survive a fork.
+
+All processes of a run, and the programs beside it, stay in the session of the process that launches them. Linux shares
+the cores first among sessions (`autogroup` in sched(7)), and then among the threads of each. A thread that a message
+wakes preempts threads of other sessions, even where SCHED_BATCH forbids it (seen in Linux 6.18).
 """
 
 from __future__ import annotations
@@ -47,7 +51,7 @@ def fork_program(
     command: Sequence[str], environment: Mapping[str, str], *, folder: str | None = None,
     cores: Iterable[int] | None = None, streams: Sequence[int] = (), prepare: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
-    """The number of a forked process that runs a program. It leads a session of its own.
+    """The number of a forked process that runs a program. It leads a process group of its own.
 
     command: a Python, its options, and a script, or "-m" and a module; then the program's arguments. environment: all
     variables of the process. folder: in which it runs. cores: on which it runs. streams: its standard input, output and
@@ -58,7 +62,7 @@ def fork_program(
     if pid == 0:
         _run(command, environment, folder, cores, streams, prepare)
     os.close(tell)
-    os.read(ready, 1)  # ends when the child leads its session, since it has closed its end then
+    os.read(ready, 1)  # ends when the child leads its group, since it has closed its end then
     os.close(ready)
     return pid
 
@@ -75,7 +79,7 @@ def _run(
     try:
         if prepare is not None:
             prepare()
-        os.setsid()
+        os.setpgid(0, 0)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         # A new Python would not have the other descriptors of the process that forked it.

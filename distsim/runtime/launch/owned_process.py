@@ -61,7 +61,7 @@ def started(
         return subprocess.Popen(
             command, env=variables, cwd=folder, stdin=line if lifeline else subprocess.DEVNULL, stdout=stdout,
             stderr=stderr, pass_fds=descriptors,
-            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends the others
+            process_group=0,  # Ctrl-C reaches this process alone, which then ends the others
         )  # fmt: skip
 
     with _owned(start, environment, tuple) as process:
@@ -102,7 +102,7 @@ def forked(
         streams = (line, output, output)
         agent = fork_client.forked(command, environment=variables, imports=imports, streams=streams)
         return agent or subprocess.Popen(
-            command, env=variables, stdin=line, stdout=output, stderr=output, start_new_session=True
+            command, env=variables, stdin=line, stdout=output, stderr=output, process_group=0
         )
 
     with _owned(start, environment, groups) as process:

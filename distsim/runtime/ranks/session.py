@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from distsim.runtime.devices.device import Device, devices
-from distsim.runtime.devices.thread_scheduling import patient_threads
+from distsim.runtime.devices.thread_scheduling import be_patient
 from distsim.runtime.emulation import coordination
 from distsim.runtime.launch.rank_context import RankContext
 from distsim.runtime.machine import core_of_rank, pin
@@ -85,8 +85,8 @@ def process_group(context: RankContext) -> Iterator[None]:
     meeting = backend.meet(patience, start_number())
     if context.job.get("machines"):
         introduce(context, meeting)
-    with patient_threads():
-        backend.join(meeting, patience)
+    be_patient()  # and so are all threads of the backend, and those that exchange
+    backend.join(meeting, patience)
     if coordination.imposed(context.folder) is not None:
         context.slot.doing("ping-pong", waiting=True)
         if (latency := one_way_seconds()) is not None:
