@@ -25,7 +25,7 @@ from distsim.calibration.operations import (
 )
 from distsim.cores import Cores, in_words
 from distsim.errors import InputError
-from distsim.policies import Ddp, Pipeline
+from distsim.policies import Ddp, Mesh, Pipeline, Programmed, Tensor
 from distsim.scenario import Scenario
 from distsim.units import BOUNDS
 from distsim.validated_table import Count, ValidatedTable
@@ -85,6 +85,7 @@ class MachineCalibration(ValidatedTable):
     other_work: how many cores other programs took on average, in the launch that they disturbed most; 0: none.
     turn_seconds, schedule_turn_seconds: how much longer a message of torch's all-reduce, and of a schedule, takes where
     a worker computes on each core; 0 where that was not measured.
+    hand_over_seconds: of handing an exchange to a thread that makes it beside computing, and back; 0: not measured.
     """
 
     cores: Count
@@ -96,6 +97,7 @@ class MachineCalibration(ValidatedTable):
     other_work: Annotated[float, Ge(0.0)] = 0.0
     turn_seconds: Time = 0.0
     schedule_turn_seconds: Time = 0.0
+    hand_over_seconds: Time = 0.0
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -122,7 +124,7 @@ class MachineCalibration(ValidatedTable):
         shared = self._oversubscription(operation, scenario.ranks) if cores is None else NOT_OVERSUBSCRIBED
         miss = self._miss(links, workers, amount)
         latency = links.line.fixed_seconds * shared.message * miss
-        if cores is not None:  # they have the call, so the messages do not
+        if cores is not None and operation == "all_reduce":  # the cores have the call, so the messages do not
             messages = np.mean([terms(operation, n, 0.0, NOT_OVERSUBSCRIBED)[0] for n in links.workers])
             latency = max(0.0, latency - cores.call_seconds / float(messages))
         return Exchange(
@@ -188,7 +190,11 @@ class MachineCalibration(ValidatedTable):
         return max(fits, key=lambda fit: (fit.workers == (workers,), len(fit.workers)))
 
     def _model_seconds(self, scenario: Scenario, workers: int) -> float:
-        """Seconds of a step's forward and backward, under DDP with its own work, with so many workers at once."""
+        """Seconds of a step's forward and backward, under DDP with its own work, with so many workers at once.
+
+        The policy divides them by the workers that share a block. They share what grows with the samples, while each of
+        them calls all operations, so the seconds of calling count once for each of them.
+        """
         model = scenario.workload.known_model
         if model is None or scenario.workload.profile is not None:
             return 0.0
@@ -198,7 +204,8 @@ class MachineCalibration(ValidatedTable):
                 "the calibration holds transformers of the default width and layers", "leave both out",
             )  # fmt: skip
         batch = float(scenario.workload.batch)
-        alone = self.seconds("compute", workers, batch, model)
+        called = self.on_line(self._fit("compute", workers, model), workers, 0.0)
+        alone = self.seconds("compute", workers, batch, model) + (_sharing_a_block(scenario) - 1) * called
         if not isinstance(scenario.policy, Ddp) or not any(fit.operation == "ddp" for fit in self.fits):
             return alone
         buckets = len(scenario.policy.buckets(scenario.workload.layer_bytes))
@@ -214,16 +221,18 @@ class MachineCalibration(ValidatedTable):
         on_a_cpu = profile.device == "cpu" if profile else model is not None
         if not on_a_cpu or exchange is None or scenario.servers:
             return None
-        turn = arrival_turn = 0.0
+        turn = arrival_turn = call = 0.0
         if operation_of(scenario) == "all_reduce":
-            turn = self.turn_seconds
+            turn, call = self.turn_seconds, mean.fixed_seconds if mean else 0.0
         elif operation_of(scenario) == "ring_schedule":  # a trace shows that both ends wait
             turn = arrival_turn = self.schedule_turn_seconds / 2
+            if isinstance(scenario.policy, Ddp | Programmed):  # another thread follows the schedule
+                call = self.hand_over_seconds
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
             step_seconds=profile.step_seconds if profile else self._model_seconds(scenario, 1),
-            call_seconds=mean.fixed_seconds if mean and operation_of(scenario) == "all_reduce" else 0.0,
+            call_seconds=call,
             message_seconds=exchange.fixed_seconds / ends,
             byte_seconds=exchange.unit_seconds / ends,
             bucket_byte_seconds=mean.unit_seconds if mean else 0.0,
@@ -288,6 +297,13 @@ def _default_shape(model: Model) -> dict[str, int]:
     """The layers and width of `model` in a calibration."""
     workload = Workload(model=model)
     return {"layers": workload.layers, "width": workload.width}
+
+
+def _sharing_a_block(scenario: Scenario) -> int:
+    """How many workers share each block of a transformer; 1 where none do."""
+    if isinstance(scenario.policy, Mesh):
+        return scenario.policy.tensor
+    return scenario.cluster.workers if isinstance(scenario.policy, Tensor) else 1
 
 
 def carried_at_once(scenario: Scenario) -> float:

@@ -33,6 +33,7 @@ Shows = Literal[
     "ddp",
     "turn",
     "schedule_turn",
+    "hand_over",
 ]
 BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
 BUSY_BATCH = 64  # on links of 200 Mbit/s, the first bucket then still ends before backward
@@ -48,7 +49,7 @@ class Probe:
     def samples(self, trace: Trace) -> Iterator[Sample]:
         """The samples in a trace of this scenario, operation by operation."""
         workers, workload = self.scenario.cluster.workers, self.scenario.workload
-        if self.shows == "turn" or self.shows == "schedule_turn":
+        if self.shows == "turn" or self.shows == "schedule_turn" or self.shows == "hand_over":
             return
         if self.shows == "compute":
             yield "compute", workload.known_model, workers, float(workload.batch), model_seconds(trace)
@@ -82,6 +83,10 @@ class Probe:
             # The schedule of an all-reduce is a reduce-scatter, and an all-gather with as many messages.
             yield "ring_schedule", None, workers, workload.layer_bytes[-1], 2.0 * seconds
 
+    def hand_overs(self, trace: Trace) -> Floats:
+        """The seconds of handing an exchange from thread to thread, step by step, where the trace shows them."""
+        return hand_over_seconds(trace) if self.shows == "hand_over" else np.zeros(0)
+
 
 @dataclass(frozen=True)
 class CalibrationPlan:
@@ -94,7 +99,7 @@ class CalibrationPlan:
     where no run to be predicted needs it. Raises InputError if no line could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
-    [4, 16, 4, 4]
+    [6, 16, 4, 4]
     >>> [probe.shows for probe in CalibrationPlan(workers=(1,), without=("bucket_mean",)).launches()[0]][:2]
     ['compute', 'compute']
     """
@@ -139,8 +144,8 @@ class CalibrationPlan:
         known = get_args(Shows)
         if not set(self.without) <= set(known):
             raise InputError.of("without", self.without, f"must be of {', '.join(known)}", 'write ("ddp",)')
-        # A turn corrects the lines of other probes.
-        if all(probe.shows in ("turn", "schedule_turn") for probe in self._asked()):
+        # Turns and hand-overs correct the lines of other probes.
+        if all(probe.shows in ("turn", "schedule_turn", "hand_over") for probe in self._asked()):
             raise InputError.of("without", self.without, "leaves nothing to measure", "name less")
 
     @property
@@ -178,6 +183,10 @@ class CalibrationPlan:
             yield self._probe("point_to_point", 2, activation, policy=pipeline, kind="ring")
             # One worker exchanges nothing: its bucket takes the call of the all-reduce, and the division.
             yield self._probe("bucket_mean", 1, gradient, policy=_ddp_with(size), kind="ring")
+        if max(self.workers) > 1:
+            # One worker's sums have no messages: each is handed to the thread that exchanges, and back.
+            smallest, tensor = {"model": BUSY_MODEL, "batch": 1}, {"kind": "tensor"}
+            yield self._probe("hand_over", 1, smallest, tensor, SHORTEST_PAUSE, kind="ring")
         workload = {"model": BUSY_MODEL, "batch": BUSY_BATCH}
         for workers in self.workers:
             if 1 < workers <= TRAINING_SAMPLES[BUSY_MODEL] // BUSY_BATCH:
@@ -278,6 +287,19 @@ def busy_reduce_scatter_seconds(trace: Trace) -> Floats:
     early = (ended < _computed(trace))[:, WARM_UP_STEPS:]
     seconds, found = np.where(early, (ended - begun)[:, WARM_UP_STEPS:], 0.0).sum(axis=0), early.sum(axis=0)
     return seconds[found > 0] / found[found > 0] if np.median(found) > 0.0 else np.zeros(0)
+
+
+def hand_over_seconds(trace: Trace) -> Floats:
+    """Mean seconds between two pieces that the only worker computes, for each step, without the warm-up.
+
+    It computes the next piece when another thread has made the exchange between both.
+    """
+    pieces = trace.spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD)
+    order = np.lexsort((pieces.start_seconds, pieces.step))
+    starts, ends = (
+        seconds[order].reshape(trace.scenario.steps, -1) for seconds in (pieces.start_seconds, pieces.end_seconds)
+    )
+    return np.asarray((starts[:, 1:] - ends[:, :-1]).mean(axis=1)[WARM_UP_STEPS:])
 
 
 def _computed(trace: Trace) -> Floats:

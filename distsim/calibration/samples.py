@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -19,12 +19,13 @@ Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model,
 
 def fitted(
     samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
-    work: Iterable[Sample] = (), turns: Iterable[Sample] = (), other_work: float = 0.0,
+    work: Iterable[Sample] = (), turns: Iterable[Sample] = (), hand_overs: Sequence[Floats] = (),
+    other_work: float = 0.0,
 ) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
 
-    work: core-seconds of one rank in place of seconds. turns: all-reduces beside workers that compute. other_work:
-    cores that other programs took meanwhile.
+    work: core-seconds of one rank in place of seconds. turns: all-reduces beside workers that compute. hand_overs:
+    seconds of handing an exchange to another thread, and back. other_work: cores that other programs took meanwhile.
 
     >>> import numpy as np
     >>> one = [("point_to_point", None, 2, size, np.full(20, 1e-4 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -48,11 +49,12 @@ def fitted(
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
-    joined = _joined(turns)
+    joined, handed = _joined(turns), np.concatenate([np.zeros(0), *hand_overs])
     return machine.model_copy(
         update={
             "turn_seconds": _turn_seconds(machine, joined, "all_reduce"),
             "schedule_turn_seconds": _turn_seconds(machine, joined, "ring_schedule"),
+            "hand_over_seconds": float(np.median(handed)) if len(handed) else 0.0,
         }
     )
 

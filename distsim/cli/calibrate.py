@@ -151,6 +151,8 @@ def _table(machine: MachineCalibration) -> Table:
     turns = {"the backend's all-reduce": machine.turn_seconds, "a schedule": machine.schedule_turn_seconds}
     told = " and ".join(f"{show(seconds, 'second')} longer in {what}" for what, seconds in turns.items() if seconds)
     turn = f" Where a worker computes on each core, a message takes {told}." if told else ""
+    if handed := machine.hand_over_seconds:
+        turn += f" Handing an exchange to another thread, and back, takes {show(handed, 'second')}."
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
         f"fitted line. core time: what a rank's own threads work for an exchange, on all cores together.{turn}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from distsim.arrays import Floats
 from distsim.calibration import CalibrationPlan, Imposed, MachineCalibration, fitted
 from distsim.calibration.samples import Sample
 from distsim.progress import Phase, Report
@@ -38,6 +39,7 @@ def calibrate(
     samples: list[Sample] = []
     work: list[Sample] = []
     turns: list[Sample] = []
+    hand_overs: list[Floats] = []
     latencies: list[float | None] = []
     taken = 0.0
     done = 0
@@ -54,9 +56,10 @@ def calibrate(
             samples += _no_shorter(probe.samples(trace))
             work += _no_shorter(probe.work(trace))
             turns += _no_shorter(probe.turns(trace))
+            hand_overs.append(probe.hand_overs(trace))
     return fitted(
         samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work, turns=turns,
-        other_work=taken,
+        hand_overs=hand_overs, other_work=taken,
     )  # fmt: skip
 
 

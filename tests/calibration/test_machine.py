@@ -21,6 +21,7 @@ from distsim.errors import InputError
 from distsim.profile import BusyCores, CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
+from distsim.workload import Model
 
 LINKS = {"cluster.bandwidth": "2 GB/s", "cluster.latency": "150 us"}
 MANY_CORES = 64
@@ -178,10 +179,8 @@ def test_its_own_number_of_workers_goes_before_all_together() -> None:
     assert 1e-3 < machine.seconds("gather", 3, 1e4) < 3e-3 + 3e-5
 
 
-def compute(workers: int, crowd: float = 1.0) -> list[Sample]:
-    return [
-        ("compute", "mlp", workers, batch, np.full(3, crowd * (2e-3 + 1e-4 * batch))) for batch in (8.0, 16.0, 32.0)
-    ]
+def compute(workers: int, model: Model = "mlp") -> list[Sample]:
+    return [("compute", model, workers, batch, np.full(3, 2e-3 + 1e-4 * batch)) for batch in (8.0, 16.0, 32.0)]
 
 
 @pytest.mark.parametrize(("workers", "factor"), [(1, 1.0), (2, 1.0), (5, 2.5)])
@@ -270,16 +269,16 @@ TURN = 4e-3  # seconds more on busy cores
 SLOWER = 1.25  # times as long as alone, with both cores busy
 
 
-def sharing(work: list[Sample]) -> MachineCalibration:
+def sharing(work: list[Sample], model: Model = "mlp") -> MachineCalibration:
     """Two cores, calibrated at 1, 2 and 4 workers."""
-    busy = [(*what, SLOWER * seconds) for *what, seconds in compute(2)]
+    busy = [(*what, SLOWER * seconds) for *what, seconds in compute(2, model)]
     rings = [
         ("all_reduce", None, workers, size, np.full(3, workers * (MESSAGE + size / 1e9)))
         for workers in (2, 4) for size in (1e4, 1e6)
     ]  # fmt: skip
     means = [("bucket_mean", None, 1, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
     turns = [("all_reduce", None, 2, 1e4, np.full(3, 2 * (MESSAGE + 1e4 / 1e9 + TURN)))]
-    return fitted([*compute(1), *busy, *rings, *means], cores=2, work=work, turns=turns)
+    return fitted([*compute(1, model), *busy, *rings, *means], cores=2, work=work, turns=turns)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
@@ -309,18 +308,57 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
     assert np.diff(trace.updates.time_seconds).min() > max(busy, exchange.cores.step_seconds)
 
 
+def with_schedules(machine: MachineCalibration) -> MachineCalibration:
+    """The same, whose schedules take as long as the backend's all-reduces."""
+    rings = [
+        fit.model_copy(update={"operation": "ring_schedule"}) for fit in machine.fits if fit.operation == "all_reduce"
+    ]
+    return machine.model_copy(update={"fits": (*machine.fits, *rings)})
+
+
 def test_a_schedule_has_turns_of_its_own() -> None:
     asked = scenario(SYNCHRONOUS, {"kind": "ring", "implementation": "schedule"}, model="mlp", batch=32)
     schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
     machine = sharing([*WORK, *schedules])
-    rings = [
-        fit.model_copy(update={"operation": "ring_schedule"}) for fit in machine.fits if fit.operation == "all_reduce"
-    ]
-    with_rings = machine.model_copy(update={"fits": (*machine.fits, *rings), "schedule_turn_seconds": 2e-3})
-    exchange = with_rings.exchange(asked)
+    exchange = with_schedules(machine).model_copy(update={"schedule_turn_seconds": 2e-3}).exchange(asked)
     assert exchange.cores is not None
     assert exchange.cores.turn_seconds == exchange.cores.arrival_turn_seconds == 1e-3, "half at each end"
     assert TURN != 2e-3
+
+
+@pytest.mark.parametrize(
+    ("policy", "handed"),
+    [(SYNCHRONOUS, 0.0), ({"kind": "ddp"}, 3e-4), ({"kind": "sharded", "stage": 1}, 3e-4), ({"kind": "tensor"}, 3e-4)],
+)
+def test_an_exchange_that_another_thread_makes_is_handed_over(policy: dict[str, str], handed: float) -> None:
+    """The links keep their latency: they were measured without it."""
+    asked = scenario(policy, {"kind": "ring", "implementation": "schedule"}, model="transformer", batch=32)
+    machine = with_schedules(sharing([*WORK, *(("ring_schedule", *what) for _, *what in WORK[:4])], "transformer"))
+    exchanges = [machine.model_copy(update={"hand_over_seconds": seconds}).exchange(asked) for seconds in (0.0, 3e-4)]
+    assert [one.cores.call_seconds for one in exchanges if one.cores] == [0.0, handed]
+    assert exchanges[0].latency_seconds == exchanges[1].latency_seconds > 0.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "sharing_a_block"),
+    [({"kind": "sharded", "stage": 3}, 1), ({"kind": "tensor"}, 4), ({"kind": "mesh", "data": 2, "tensor": 2}, 2)],
+)
+def test_workers_that_share_a_block_share_what_grows_with_the_samples(
+    policy: dict[str, Any], sharing_a_block: int
+) -> None:
+    """Each of them calls all operations. The policy divides the seconds by the workers that share a block."""
+    machine = with_schedules(sharing([*WORK, *(("ring_schedule", *what) for _, *what in WORK[:4])], "transformer"))
+    whole = scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=32)
+    cores = machine.exchange(whole.replacing({"cluster.workers": 4, "policy": policy})).cores
+    assert cores is not None
+    assert cores.step_seconds / sharing_a_block == pytest.approx(2e-3 + 1e-4 * 32 / sharing_a_block)
+
+
+def test_the_hand_over_is_the_median_of_all_steps() -> None:
+    rings = [("all_reduce", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    assert fitted(rings, cores=2).hand_over_seconds == 0.0
+    assert fitted(rings, cores=2, hand_overs=[np.zeros(0)]).hand_over_seconds == 0.0
+    assert fitted(rings, cores=2, hand_overs=[np.array([1.0, 9.0]), np.array([2.0])]).hand_over_seconds == 2.0
 
 
 @pytest.mark.parametrize(("workers", "turn"), [((2, 4), 4e-3), ((4, 2), 4e-3), ((4,), 3e-3), ((1,), 0.0)])

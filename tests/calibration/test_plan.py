@@ -56,10 +56,11 @@ def test_every_launch_has_one_number_of_workers_and_servers() -> None:
 
 
 def test_what_no_run_needs_is_left_out() -> None:
-    whole, part = CalibrationPlan(workers=(2,)), CalibrationPlan(workers=(2,), without=("bucket_mean", "ddp"))
+    left_out: tuple[Shows, ...] = ("bucket_mean", "hand_over", "ddp")
+    whole, part = CalibrationPlan(workers=(2,)), CalibrationPlan(workers=(2,), without=left_out)
     assert len(part.launches()) == len(whole.launches()) - 1
     shown = {probe.shows for launch in part.launches() for probe in launch}
-    assert shown == {probe.shows for launch in whole.launches() for probe in launch} - {"bucket_mean", "ddp"}
+    assert shown == {probe.shows for launch in whole.launches() for probe in launch} - set(left_out)
 
 
 def test_every_size_is_measured_at_two_times() -> None:
@@ -69,7 +70,7 @@ def test_every_size_is_measured_at_two_times() -> None:
     for launch in (alone, together):
         half = len(launch) // 2
         assert launch[:half] == launch[half:]
-    assert {probe.shows for probe in alone} == {"bucket_mean"}
+    assert {probe.shows for probe in alone} == {"bucket_mean", "hand_over"}
     assert {probe.shows for probe in together} == {
         "all_reduce",
         "ring_schedule",
@@ -142,12 +143,24 @@ def test_a_schedule_s_turn_is_found_again(workers: int) -> None:
 def test_other_probes_show_no_turn() -> None:
     probes = [probe for launch in CalibrationPlan(workers=(1, 2), models=("mlp",)).launches() for probe in launch]
     for probe in {probe.shows: probe for probe in probes}.values():
+        trace = simulate(probe.scenario)
         if probe.shows not in ("turn", "schedule_turn"):
-            assert list(probe.turns(simulate(probe.scenario))) == []
+            assert list(probe.turns(trace)) == []
+        if probe.shows != "hand_over":
+            assert not len(probe.hand_overs(trace))
+
+
+def test_a_hand_over_is_found_again() -> None:
+    """It is the time between two pieces of a worker that is alone."""
+    probe = turn_probe(1, "hand_over")
+    assert len(probe.scenario.policy.program(probe.scenario.workload, 1).exchanges) == 64
+    trace = story.run(probe.scenario, cores=Cores(2.0, step_seconds=0.1, count=2, call_seconds=3e-4))
+    assert probe.hand_overs(trace) == pytest.approx(3e-4, rel=1e-6)
+    assert list(probe.samples(trace)) == list(probe.work(trace)) == list(probe.turns(trace)) == []
 
 
 def turn_probe(workers: int, shows: str = "turn") -> Probe:
-    launches = CalibrationPlan(workers=(workers,), models=()).launches()
+    launches = CalibrationPlan(workers=(max(2, workers),), models=()).launches()
     return next(probe for launch in launches for probe in launch if probe.shows == shows)
 
 
