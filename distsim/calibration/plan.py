@@ -10,7 +10,8 @@ import numpy as np
 
 from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS, exchange_seconds, exchanged_bytes
-from distsim.calibration.samples import Sample
+from distsim.calibration.operations import CORRECTIONS, OPERATIONS, Correction
+from distsim.calibration.samples import Corrected, Sample
 from distsim.errors import InputError
 from distsim.policies import Ddp
 from distsim.scenario import Scenario
@@ -24,17 +25,8 @@ PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
 Shows = Literal[
-    "all_reduce",
-    "ring_schedule",
-    "parameter_server",
-    "point_to_point",
-    "compute",
-    "bucket_mean",
-    "ddp",
-    "turn",
-    "schedule_turn",
-    "hand_over",
-]
+    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", Correction,
+]  # fmt: skip
 BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
 BUSY_BATCH = 64  # on links of 200 Mbit/s, the first bucket then still ends before backward
 
@@ -49,7 +41,7 @@ class Probe:
     def samples(self, trace: Trace) -> Iterator[Sample]:
         """The samples in a trace of this scenario, operation by operation."""
         workers, workload = self.scenario.cluster.workers, self.scenario.workload
-        if self.shows == "turn" or self.shows == "schedule_turn" or self.shows == "hand_over":
+        if self.shows not in OPERATIONS:
             return
         if self.shows == "compute":
             yield "compute", workload.known_model, workers, float(workload.batch), model_seconds(trace)
@@ -74,18 +66,18 @@ class Probe:
             amount = exchanged_bytes(self.scenario)
             yield self.shows, None, self.scenario.cluster.workers, amount, np.array(told[WARM_UP_STEPS:])
 
-    def turns(self, trace: Trace) -> Iterator[Sample]:
-        """The seconds of an all-reduce beside busy cores, of torch or of a schedule, where the trace shows it."""
-        workers, workload = self.scenario.cluster.workers, self.scenario.workload
-        if self.shows == "turn" and len(seconds := busy_all_reduce_seconds(trace)):
-            yield "all_reduce", None, workers, workload.layer_bytes[-1], seconds
-        if self.shows == "schedule_turn" and len(seconds := busy_reduce_scatter_seconds(trace)):
+    def corrections(self, trace: Trace) -> Iterator[Corrected]:
+        """The all-reduce beside busy cores, of torch or of a schedule, or the hand-over, where the trace shows it."""
+        if self.shows not in CORRECTIONS:
+            return
+        seconds = {
+            "turn": busy_all_reduce_seconds,
             # The schedule of an all-reduce is a reduce-scatter, and an all-gather with as many messages.
-            yield "ring_schedule", None, workers, workload.layer_bytes[-1], 2.0 * seconds
-
-    def hand_overs(self, trace: Trace) -> Floats:
-        """The seconds of handing an exchange from thread to thread, step by step, where the trace shows them."""
-        return hand_over_seconds(trace) if self.shows == "hand_over" else np.zeros(0)
+            "schedule_turn": lambda trace: 2.0 * busy_reduce_scatter_seconds(trace),
+            "hand_over": hand_over_seconds,
+        }[self.shows](trace)
+        if len(seconds):
+            yield self.shows, self.scenario.cluster.workers, self.scenario.workload.layer_bytes[-1], seconds
 
 
 @dataclass(frozen=True)
@@ -144,8 +136,8 @@ class CalibrationPlan:
         known = get_args(Shows)
         if not set(self.without) <= set(known):
             raise InputError.of("without", self.without, f"must be of {', '.join(known)}", 'write ("ddp",)')
-        # Turns and hand-overs correct the lines of other probes.
-        if all(probe.shows in ("turn", "schedule_turn", "hand_over") for probe in self._asked()):
+        # Corrections come on top of the lines of other probes.
+        if all(probe.shows in CORRECTIONS for probe in self._asked()):
             raise InputError.of("without", self.without, "leaves nothing to measure", "name less")
 
     @property

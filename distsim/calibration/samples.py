@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -10,22 +10,30 @@ from distsim.arrays import Floats
 from distsim.calibration.fitted_line import fit_line
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.machine import SHORTEST_SECONDS, Fit, MachineCalibration, Measured
-from distsim.calibration.operations import NOT_OVERSUBSCRIBED, OPERATIONS, Operation, oversubscription, terms
+from distsim.calibration.operations import (
+    CORRECTIONS,
+    NOT_OVERSUBSCRIBED,
+    OPERATIONS,
+    Correction,
+    Operation,
+    oversubscription,
+    terms,
+)
 from distsim.workload import Model
 
 Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
 Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model, workers, amount, seconds of the repeats
+Corrected = tuple[Correction, int, float, Floats]  # workers, amount, seconds of the repeats
 
 
 def fitted(
     samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
-    work: Iterable[Sample] = (), turns: Iterable[Sample] = (), hand_overs: Sequence[Floats] = (),
-    other_work: float = 0.0,
+    work: Iterable[Sample] = (), corrections: Iterable[Corrected] = (), other_work: float = 0.0,
 ) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
 
-    work: core-seconds of one rank in place of seconds. turns: all-reduces beside workers that compute. hand_overs:
-    seconds of handing an exchange to another thread, and back. other_work: cores that other programs took meanwhile.
+    work: core-seconds of one rank in place of seconds. corrections: all-reduces beside workers that compute, and
+    hand-overs of an exchange to another thread. other_work: cores that other programs took meanwhile.
 
     >>> import numpy as np
     >>> one = [("point_to_point", None, 2, size, np.full(20, 1e-4 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -49,31 +57,37 @@ def fitted(
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
-    joined, handed = _joined(turns), np.concatenate([np.zeros(0), *hand_overs])
+    found = list(corrections)
     return machine.model_copy(
-        update={
-            "turn_seconds": _turn_seconds(machine, joined, "all_reduce"),
-            "schedule_turn_seconds": _turn_seconds(machine, joined, "ring_schedule"),
-            "hand_over_seconds": float(np.median(handed)) if len(handed) else 0.0,
-        }
-    )
+        update={f"{kind}_seconds": _correction(machine, kind, [one for one in found if one[0] == kind])
+                for kind in CORRECTIONS}
+    )  # fmt: skip
 
 
-def _turn_seconds(machine: MachineCalibration, turns: Repeats, shown: Operation) -> float:
-    """How much longer a message of an all-reduce takes where all cores are busy, at the fewest workers that fill them.
+def _correction(machine: MachineCalibration, kind: Correction, found: list[Corrected]) -> float:
+    """The median of hand-overs. A turn: how much longer a message of an all-reduce takes where all cores are busy.
+
+    A turn is that of the fewest workers that fill the cores.
 
     >>> import numpy as np
     >>> free = [("all_reduce", None, 2, size, np.full(20, 1e-3 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
-    >>> busy = [("all_reduce", None, 2, 1e5, np.full(20, 9.1e-3))]  # 8 ms more, for two rounds of messages
-    >>> round(fitted(free, cores=2, turns=busy).turn_seconds, 6), fitted(free, cores=4, turns=busy).turn_seconds
-    (0.004, 0.0)
+    >>> busy = [("turn", 2, 1e5, np.full(20, 9.1e-3))]  # 8 ms more, for two rounds of messages
+    >>> [round(fitted(free, cores, corrections=busy).turn_seconds, 6) for cores in (2, 4)]
+    [0.004, 0.0]
     """
-    filling = [(key, seconds) for key, seconds in turns.items() if key[0] == shown and key[2] >= machine.cores]
-    if not filling:
+    together: dict[tuple[int, float], list[Floats]] = {}
+    for _, workers, amount, seconds in found:
+        if kind == "hand_over" or workers >= machine.cores:
+            together.setdefault((workers, amount), []).append(seconds)
+    if not together:
         return 0.0
-    (operation, _, workers, amount), seconds = min(filling, key=lambda one: one[0][2])
+    workers, amount = min(together)
+    median = float(np.median(np.concatenate(together[workers, amount])))
+    if kind == "hand_over":
+        return median
+    operation: Operation = "all_reduce" if kind == "turn" else "ring_schedule"
     messages, _ = terms(operation, workers, amount, NOT_OVERSUBSCRIBED)
-    return max(0.0, float(np.median(seconds)) - machine.seconds(operation, workers, amount)) / messages
+    return max(0.0, median - machine.seconds(operation, workers, amount)) / messages
 
 
 def _joined(samples: Iterable[Sample]) -> Repeats:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from distsim.arrays import Floats
 from distsim.calibration import CalibrationPlan, Imposed, MachineCalibration, fitted
-from distsim.calibration.samples import Sample
+from distsim.calibration.samples import Corrected, Sample
 from distsim.progress import Phase, Report
 from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.limits import check_available
@@ -38,8 +37,7 @@ def calibrate(
         expected = expected_of(plan) if progress else 0.0
     samples: list[Sample] = []
     work: list[Sample] = []
-    turns: list[Sample] = []
-    hand_overs: list[Floats] = []
+    corrections: list[Corrected] = []
     latencies: list[float | None] = []
     taken = 0.0
     done = 0
@@ -55,11 +53,10 @@ def calibrate(
         for probe, trace in zip(probes, traces, strict=True):
             samples += _no_shorter(probe.samples(trace))
             work += _no_shorter(probe.work(trace))
-            turns += _no_shorter(probe.turns(trace))
-            hand_overs.append(probe.hand_overs(trace))
+            corrections += probe.corrections(trace)
     return fitted(
-        samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work, turns=turns,
-        hand_overs=hand_overs, other_work=taken,
+        samples, usable_cores(), emulated=plan.emulated, imposed=_imposed(plan, latencies), work=work,
+        corrections=corrections, other_work=taken,
     )  # fmt: skip
 
 

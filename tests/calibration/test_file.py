@@ -25,8 +25,8 @@ EXCHANGE = Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ((1e6, 0.1), (4e6, 0.3)))
 def whole() -> Calibration:
     samples = [("all_reduce", None, n, size, np.full(3, 1e-4 * n + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)]
     shared = replace(EXCHANGE, cores=Cores(capacity=1.8, step_seconds=0.02, message_seconds=1e-5, byte_seconds=1e-9))
-    turns = [("all_reduce", None, 2, 1e4, np.full(3, 1e-2))]
-    return Calibration((EXCHANGE, shared), fitted(samples, cores=2, work=samples, turns=turns))
+    turns = [("turn", 2, 1e4, np.full(3, 1e-2))]
+    return Calibration((EXCHANGE, shared), fitted(samples, cores=2, work=samples, corrections=turns))
 
 
 def test_a_file_comes_back(tmp_path: Path) -> None:

@@ -277,8 +277,8 @@ def sharing(work: list[Sample], model: Model = "mlp") -> MachineCalibration:
         for workers in (2, 4) for size in (1e4, 1e6)
     ]  # fmt: skip
     means = [("bucket_mean", None, 1, size, np.full(3, 1e-4 + size / 1e9)) for size in (1e4, 1e6)]
-    turns = [("all_reduce", None, 2, 1e4, np.full(3, 2 * (MESSAGE + 1e4 / 1e9 + TURN)))]
-    return fitted([*compute(1, model), *busy, *rings, *means], cores=2, work=work, turns=turns)
+    turns = [("turn", 2, 1e4, np.full(3, 2 * (MESSAGE + 1e4 / 1e9 + TURN)))]
+    return fitted([*compute(1, model), *busy, *rings, *means], cores=2, work=work, corrections=turns)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
@@ -357,8 +357,8 @@ def test_workers_that_share_a_block_share_what_grows_with_the_samples(
 def test_the_hand_over_is_the_median_of_all_steps() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
     assert fitted(rings, cores=2).hand_over_seconds == 0.0
-    assert fitted(rings, cores=2, hand_overs=[np.zeros(0)]).hand_over_seconds == 0.0
-    assert fitted(rings, cores=2, hand_overs=[np.array([1.0, 9.0]), np.array([2.0])]).hand_over_seconds == 2.0
+    handed = [("hand_over", 1, 1e4, np.array(seconds)) for seconds in ([1.0, 9.0], [2.0])]
+    assert fitted(rings, cores=2, corrections=handed).hand_over_seconds == 2.0
 
 
 @pytest.mark.parametrize(("workers", "turn"), [((2, 4), 4e-3), ((4, 2), 4e-3), ((4,), 3e-3), ((1,), 0.0)])
@@ -367,10 +367,10 @@ def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple
         ("all_reduce", None, n, size, np.full(3, 2e-3 * (n - 1) + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)
     ]
     seconds = {1: 1.0, 2: 2e-3 + 1e-5 + 2 * 4e-3, 4: 6e-3 + 1e-5 + 6 * 3e-3}
-    turns = [("all_reduce", None, n, 1e4, np.full(3, seconds[n])) for n in workers]
+    turns = [("turn", n, 1e4, np.full(3, seconds[n])) for n in workers]
     schedules = [("ring_schedule", *one) for _, *one in rings]
-    slower = [("ring_schedule", *one[1:-1], one[-1] + 2e-3) for one in turns]  # for 2 or 6 messages
-    found = fitted([*rings, *schedules], cores=2, turns=[*turns, *slower])
+    slower = [("schedule_turn", *one[1:-1], one[-1] + 2e-3) for one in turns]  # for 2 or 6 messages
+    found = fitted([*rings, *schedules], cores=2, corrections=[*turns, *slower])
     assert found.turn_seconds == pytest.approx(turn, rel=0.01)
     messages = 2 * (min((n for n in workers if n > 1), default=2) - 1)
     assert found.schedule_turn_seconds == pytest.approx((turn + 2e-3 / messages) * bool(turn), rel=0.01)
@@ -378,7 +378,7 @@ def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple
 
 def test_no_turn_is_shorter_than_none() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
-    assert fitted(rings, cores=2, turns=[("all_reduce", None, 2, 1e4, np.full(3, 1e-3))]).turn_seconds == 0.0
+    assert fitted(rings, cores=2, corrections=[("turn", 2, 1e4, np.full(3, 1e-3))]).turn_seconds == 0.0
 
 
 def test_cores_are_shared_only_where_workers_compute_and_their_work_was_measured() -> None:

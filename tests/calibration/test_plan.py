@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from distsim.calibration import CalibrationPlan
+from distsim.calibration.operations import CORRECTIONS, Correction
 from distsim.calibration.plan import PASSES, Probe, Shows
 from distsim.cli.calibrate import calibrate
 from distsim.cores import Cores
@@ -130,36 +131,36 @@ def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduc
 @pytest.mark.parametrize("workers", [2, 3])
 def test_a_schedule_s_turn_is_found_again(workers: int) -> None:
     """In a simulation with this turn, as far as each sum of a layer begins beside workers that compute."""
-    probe, turn = turn_probe(workers, "schedule_turn"), 3e-3
+    probe, turn = correcting_probe(workers, "schedule_turn"), 3e-3
     asked = probe.scenario.replacing({"compute.added": "400 ms", "cluster.bandwidth": "1 Gbit/s"})
     half = turn / 2  # at each end
     cores = Cores(float(workers), step_seconds=0.4, count=workers, turn_seconds=half, arrival_turn_seconds=half)
     trace = story.run(asked.replacing({"compute.added": "0 s"}), cores=cores)
-    ((_, _, _, amount, seconds),) = probe.turns(trace)
+    ((_, _, amount, seconds),) = probe.corrections(trace)
     all_reduce = 2 * (workers - 1) * (amount / workers / 125e6 + turn)
     assert seconds == pytest.approx(all_reduce, rel=1e-6)
 
 
-def test_other_probes_show_no_turn() -> None:
+def test_other_probes_correct_nothing() -> None:
     probes = [probe for launch in CalibrationPlan(workers=(1, 2), models=("mlp",)).launches() for probe in launch]
     for probe in {probe.shows: probe for probe in probes}.values():
         trace = simulate(probe.scenario)
-        if probe.shows not in ("turn", "schedule_turn"):
-            assert list(probe.turns(trace)) == []
-        if probe.shows != "hand_over":
-            assert not len(probe.hand_overs(trace))
+        if probe.shows not in CORRECTIONS:
+            assert list(probe.corrections(trace)) == []
 
 
 def test_a_hand_over_is_found_again() -> None:
     """It is the time between two pieces of a worker that is alone."""
-    probe = turn_probe(1, "hand_over")
+    probe = correcting_probe(1, "hand_over")
     assert len(probe.scenario.policy.program(probe.scenario.workload, 1).exchanges) == 64
     trace = story.run(probe.scenario, cores=Cores(2.0, step_seconds=0.1, count=2, call_seconds=3e-4))
-    assert probe.hand_overs(trace) == pytest.approx(3e-4, rel=1e-6)
-    assert list(probe.samples(trace)) == list(probe.work(trace)) == list(probe.turns(trace)) == []
+    ((shown, workers, _, seconds),) = probe.corrections(trace)
+    assert (shown, workers) == ("hand_over", 1)
+    assert seconds == pytest.approx(3e-4, rel=1e-6)
+    assert list(probe.samples(trace)) == list(probe.work(trace)) == []
 
 
-def turn_probe(workers: int, shows: str = "turn") -> Probe:
+def correcting_probe(workers: int, shows: Correction = "turn") -> Probe:
     launches = CalibrationPlan(workers=(max(2, workers),), models=()).launches()
     return next(probe for launch in launches for probe in launch if probe.shows == shows)
 
@@ -172,11 +173,11 @@ def test_a_turn_is_measured_at_each_number_of_workers_that_exchange() -> None:
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_a_turn_shows_in_the_first_bucket_from_the_last_arrival_to_the_last_end(workers: int) -> None:
-    probe = turn_probe(workers)
+    probe = correcting_probe(workers)
     slow = probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "1 Gbit/s"})
     trace = simulate(slow)
-    ((operation, model, found, amount, seconds),) = probe.turns(trace)
-    assert (operation, model, found) == ("all_reduce", None, workers)
+    ((shown, found, amount, seconds),) = probe.corrections(trace)
+    assert (shown, found) == ("turn", workers)
     np.testing.assert_allclose(seconds, 2 * (workers - 1) / workers * amount / 125e6, rtol=1e-9)
     assert list(probe.samples(trace)) == list(probe.work(trace)) == []
 
@@ -184,20 +185,20 @@ def test_a_turn_shows_in_the_first_bucket_from_the_last_arrival_to_the_last_end(
 @pytest.mark.parametrize("workers", [2, 3])
 def test_a_schedule_s_turn_shows_in_the_reduce_scatters_beside_backward(workers: int) -> None:
     """Twice, since an all-reduce has an all-gather beside."""
-    probe = turn_probe(workers, "schedule_turn")
+    probe = correcting_probe(workers, "schedule_turn")
     trace = simulate(probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "1 Gbit/s"}))
-    ((operation, model, found, amount, seconds),) = probe.turns(trace)
-    assert (operation, model, found) == ("ring_schedule", None, workers)
+    ((shown, found, amount, seconds),) = probe.corrections(trace)
+    assert (shown, found) == ("schedule_turn", workers)
     np.testing.assert_allclose(seconds, 2 * (workers - 1) / workers * amount / 125e6, rtol=1e-9)
     assert list(probe.samples(trace)) == list(probe.work(trace)) == []
 
 
 @pytest.mark.parametrize("shows", ["turn", "schedule_turn"])
-def test_no_turn_shows_where_the_first_exchange_outlasts_backward(shows: str) -> None:
+def test_no_turn_shows_where_the_first_exchange_outlasts_backward(shows: Correction) -> None:
     """Its links are slow, or the computing is short: it then travels beside free cores."""
-    probe = turn_probe(2, shows)
+    probe = correcting_probe(2, shows)
     slow = probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "10 Mbit/s"})
-    assert list(probe.turns(simulate(slow))) == []
+    assert list(probe.corrections(simulate(slow))) == []
 
 
 @pytest.mark.parametrize("pause", [0.0, 2.0, -1.0])
