@@ -70,8 +70,8 @@ class CoreSeconds:
 class BusyCores:
     """How much slower workers compute at once than one alone.
 
-    pace: of each of `workers` workers that have a core of their own, beside the pace of one alone. shared_pace: of a
-    core that two workers share, beside the pace of a core with one: both want its caches. None where not measured.
+    pace: of each of `workers` workers that have a core of their own, beside the pace of one alone. shared_pace: of each
+    of two cores that four workers share, beside the pace of one alone; None where not measured.
     """
 
     __pydantic_config__: ClassVar = STRICT
@@ -82,7 +82,7 @@ class BusyCores:
 
     def too_fast(self) -> list[str]:
         """A sentence for each pace that no machine has, since workers do not make each other faster."""
-        paces = {"workers with a core each": self.pace, "two workers that share a core, together,": self.shared_pace}
+        paces = {"workers with a core each": self.pace, "each of two cores that four workers share": self.shared_pace}
         return [
             f"{who} computed at {100 * pace:.0f} % of the pace of one alone"
             for who, pace in paces.items()

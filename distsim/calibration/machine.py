@@ -246,21 +246,27 @@ class MachineCalibration(ValidatedTable):
         profile = scenario.workload.profile
         if profile and profile.busy:
             shared = profile.busy.shared_pace if scenario.ranks > self.cores else None
-            return min(1.0, shared or profile.busy.pace)
-        return min(1.0, float(np.median(self.busy_paces(None if profile else scenario.workload.known_model) or [1.0])))
+            return min(1.0, profile.busy.pace, shared or 1.0)
+        paces = self.busy_paces(None if profile else scenario.workload.known_model, scenario.ranks)
+        return min(1.0, float(np.median(paces or [1.0])))
 
-    def busy_paces(self, model: Model | None) -> list[float]:
-        """For each measured batch, the pace of a worker among as many as there are cores; alone it is 1.
+    def busy_paces(self, model: Model | None, ranks: int) -> list[float]:
+        """For each measured batch, the pace of a core where `ranks` workers compute at once; with one alone it is 1.
 
+        The measured workers are as many as there are cores, or, where ranks outnumber cores, more, if there are such.
         model: one that was measured; None: all of them. Empty where no batch was measured both ways.
         """
         computed = [found for found in self.measured if found.operation == "compute" and model in (None, found.model)]
-        busy = max((found.workers for found in computed if found.workers <= self.cores), default=1)
+        numbers = sorted({found.workers for found in computed})
+        crowded = [number for number in numbers if self.cores < number] if ranks > self.cores else []
+        busy = min(crowded, key=lambda number: abs(number - ranks), default=0)
+        busy = busy or max((number for number in numbers if number <= self.cores), default=1)
         alone, together = (
             {(found.model, found.amount): found.seconds for found in computed if found.workers == workers}
             for workers in (1, busy)
         )
-        return [alone[key] / together[key] for key in alone if key in together and busy > 1]
+        share = max(1.0, busy / self.cores)  # of the workers, for each core
+        return [share * alone[key] / together[key] for key in alone if key in together and busy > 1]
 
     def busy_warnings(self) -> list[str]:
         """A sentence if other programs took cores that the measurement of this machine needed."""

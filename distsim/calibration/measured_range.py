@@ -83,7 +83,7 @@ def lacking(calibration: Calibration | None, scenario: Scenario, *, emulated: bo
         cure = "" if scenario.servers else f". Run {run}, and add --calibration machine.json"
         return [f"the prediction does not know how exchanges and the computing of {what} compete for cores{cure}"]
     own_pace = profile is not None and profile.busy is not None
-    if machine.cores > 1 and not own_pace and not machine.busy_paces(None if profile else model):
+    if machine.cores > 1 and not own_pace and not machine.busy_paces(None if profile else model, scenario.ranks):
         run = calibrate_command(scenario.cluster, f"--workers 1,{machine.cores}", emulated=emulated)
         return [
             f"the calibration did not measure a model on {machine.cores} busy cores: the prediction takes them for as "

@@ -112,7 +112,7 @@ def _notes(found: Profile) -> list[str]:
         pace, shared = 100 * found.busy.pace, found.busy.shared_pace
         notes.append(f"{found.busy.workers} workers at once: each computes at {pace:.0f} % of the pace of one alone")
         if shared is not None:
-            notes.append(f"two workers that share a core: together at {100 * shared:.0f} % of the pace of one alone")
+            notes.append(f"four workers on two cores: each core has {100 * shared:.0f} % of the pace of one alone")
     return notes
 
 

@@ -1,6 +1,6 @@
 """Adds to a profile what short real runs tell: a step under DDP, and the pace of busy cores.
 
-Three kinds of launches take turns: one worker, a worker for each core, and two workers on one core. They exchange
+Three kinds of launches take turns: one worker, a worker for each core, and four workers on two cores. They exchange
 nothing. Times differ from launch to launch, by 20 % at times, so each kind is launched three times by default.
 """
 
@@ -28,6 +28,7 @@ from distsim.trace import Trace
 from distsim.units import write
 
 MOST_WORKERS = 4  # each holds the model, its gradients and a batch
+SHARED_CORES = MOST_WORKERS // 2
 LAUNCHES = 3  # of each kind
 STEPS = 20
 PATIENCE_SECONDS = 300.0  # beyond the deadline of such a run: a busy machine spoils the pace, but not the profile
@@ -39,7 +40,7 @@ def with_busy_cores(
 ) -> Profile:  # fmt: skip
     """The profile `found` of the model "my_model.py:build" with its step under DDP and the pace of busy cores.
 
-    workers: at once, by default as many as this machine has cores, at most 4; with one there is nothing to measure.
+    workers: with a core each, by default as many as this machine has, at most 4; with one there is nothing to measure.
     steps: of each launch that count, after a warm-up. launches: of each kind. report: called with each `Phase`. Raises
     InputError and RunError as `measure` does.
     """
@@ -50,24 +51,25 @@ def with_busy_cores(
     together = _scenario(found, spec, workers, steps, exchanges=False)
     kinds = [_Launch([lone, ddp]), _Launch([together])]
     if hasattr(os, "sched_setaffinity"):
-        kinds.append(_Launch([_scenario(found, spec, 2, steps, exchanges=False)], one_core=True))
+        kinds.append(_Launch([_scenario(found, spec, MOST_WORKERS, steps, exchanges=False)], shared_cores=True))
     turns = np.median([_times(traces) for traces in _in_turns(kinds, launches, report)], axis=0).tolist()
     alone, under_ddp, side_by_side, *sharing = turns
-    busy = BusyCores(workers, alone / side_by_side, 2 * alone / sharing[0] if sharing else None)
+    each = MOST_WORKERS / min(SHARED_CORES, usable_cores())  # of the workers that share cores
+    busy = BusyCores(workers, alone / side_by_side, each * alone / sharing[0] if sharing else None)
     return replace(found, ddp_seconds=under_ddp, busy=busy)
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """Scenarios that are run one after the other. one_core: by ranks that share a core."""
+    """Scenarios that are run one after the other. shared_cores: by ranks that outnumber the cores that they get."""
 
     scenarios: list[Scenario]
-    one_core: bool = False
+    shared_cores: bool = False
 
     def run(self, report: Report | None) -> list[Trace]:
         deadline = estimated_seconds(self.scenarios) + PATIENCE_SECONDS
         called = [scenario.name for scenario in self.scenarios]
-        with _one_core() if self.one_core else nullcontext():
+        with _few_cores() if self.shared_cores else nullcontext():
             return measure_all(self.scenarios, deadline_seconds=deadline, progress=report, called=called)
 
 
@@ -85,7 +87,7 @@ def _in_turns(kinds: list[_Launch], turns: int, report: Report | None) -> Iterat
 
 
 def _times(traces: list[Trace]) -> list[float]:
-    """Seconds: of forward and backward alone; of a step under DDP; of forward and backward together; of two on a core.
+    """Seconds: of forward and backward alone; of a step under DDP; of forward and backward together; on shared cores.
 
     The step under DDP is without the call of the all-reduce, which a calibration measures. The last is missing where
     processes cannot be bound to a core.
@@ -121,10 +123,10 @@ def _scenario(found: Profile, spec: str, workers: int, steps: int, *, exchanges:
 
 
 @contextmanager
-def _one_core() -> Iterator[None]:
-    """This thread, and the processes that it starts meanwhile, run on one core."""
+def _few_cores() -> Iterator[None]:
+    """This thread, and the processes that it starts meanwhile, run on `SHARED_CORES` cores."""
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
+    os.sched_setaffinity(0, sorted(cores)[:SHARED_CORES])
     try:
         yield
     finally:

@@ -423,8 +423,35 @@ def test_a_profile_that_knows_its_own_pace_needs_no_other_models(pace: float, ca
 
 
 @pytest.mark.parametrize(("workers", "capacity"), [(2, 1.8), (3, 1.6), (4, 1.6)])
-def test_workers_that_outnumber_cores_have_the_pace_of_a_shared_core(workers: int, capacity: float) -> None:
+def test_workers_that_outnumber_cores_have_the_pace_of_shared_cores(workers: int, capacity: float) -> None:
     assert cores_of(workers, 0.9, 0.8).capacity == pytest.approx(capacity)
+    assert cores_of(workers, 1.1, 0.8).capacity == pytest.approx(1.6 if workers > 2 else 2.0)
+    assert cores_of(workers, 0.9, 1.1).capacity == pytest.approx(1.8), "no faster than where each has a core"
+
+
+@pytest.mark.parametrize(
+    ("measured", "workers", "pace"),
+    [
+        ({2: 1.25}, 4, 0.8),  # nothing else is known
+        ({2: 1.25, 4: 4.0}, 2, 0.8),
+        ({2: 1.25, 4: 4.0}, 3, 0.5),  # as near as 2, and three workers outnumber two cores
+        ({2: 1.25, 4: 4.0}, 9, 0.5),
+        ({2: 1.25, 3: 2.0, 4: 4.0}, 3, 0.75),
+        ({2: 1.25, 3: 2.0, 8: 10.0}, 4, 0.75),
+        ({4: 1.0}, 4, 1.0),  # no machine has more than its cores
+    ],
+)
+def test_workers_that_outnumber_cores_have_the_pace_of_those_measured(
+    measured: dict[int, float], workers: int, pace: float
+) -> None:
+    """measured: how many times longer as many workers took than one alone."""
+    busy = [(*what, slower * seconds) for n, slower in measured.items() for *what, seconds in compute(n)]
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    machine = fitted([*compute(1), *busy, *rings], cores=2, work=WORK)
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": workers})
+    found = machine.exchange(asked).cores
+    assert found is not None
+    assert found.capacity == pytest.approx(2 * pace)
 
 
 def test_a_model_measured_with_one_worker_has_all_cores() -> None:

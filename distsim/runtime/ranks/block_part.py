@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from distsim.workload import HEADS
 
-Sum = Callable[[torch.Tensor], torch.Tensor]  # over the workers
+Sum = Callable[[torch.Tensor], torch.Tensor]  # over the workers, in a tensor of its own
 
 
 class Together(torch.autograd.Function):
@@ -69,7 +69,7 @@ def _own(values: torch.Tensor) -> nn.Parameter:
 class BlockPart(nn.Module):
     """A worker's part of one block of `learning.problems.transformer`; the results of all parts together are its own.
 
-    total: sums a vector over the workers; called twice in forward and twice in backward.
+    total: sums a tensor over the workers; called twice in forward and twice in backward.
     """
 
     def __init__(self, block: nn.TransformerEncoderLayer, worker: int, workers: int, total: Sum) -> None:

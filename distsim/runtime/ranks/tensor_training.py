@@ -23,7 +23,6 @@ from distsim.runtime.ranks.program import StepQueues, own_part
 from distsim.runtime.ranks.sharded_unit import Unit
 from distsim.runtime.ranks.task import LEARNING_RATE, flat, problem_on
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.messages import num_floats
 from distsim.scenario import Scenario
 
 CPU = torch.device("cpu")
@@ -40,7 +39,6 @@ class TensorTraining:
         sharing = mesh.sharing if policy is mesh else None
         sums = [number for number, one in enumerate(self._program.exchanges) if one.groups == sharing]
         self._sums = {self._program.exchanges[number].after - 1: number for number in sums}  # by the computation before
-        self._vector = torch.zeros(num_floats(self._program.exchanges[sums[0]].num_bytes))
         self._data, self._tensor = mesh.data, mesh.tensor
         self._group, place = divmod(worker, mesh.tensor)
         self._problem = problem_on(CPU, scenario)
@@ -126,17 +124,17 @@ class TensorTraining:
 
     def _total(self, values: torch.Tensor) -> torch.Tensor:
         """The sum over the workers that share the blocks: exchanged between the computation under way and the next."""
-        self._vector.copy_(values.flatten())
-        exchange = self._sums[self._number]
+        total, exchange = values.clone(memory_format=torch.contiguous_format), self._sums[self._number]
+        self._summed = total.view(-1)
         self._go_on()
         self._queues.wait(exchange)
-        return self._vector.view_as(values).clone()
+        return total
 
     def numbers(self, exchange: int) -> torch.Tensor:
         """Activations or their gradients, a block's parameters to be gathered, or its gradients to be summed."""
         piece = self._program.exchanges[exchange]
         if exchange in self._sums.values():
-            return self._vector
+            return self._summed
         unit = self._units[piece.unit]
         if piece.kind != "all_gather":
             return unit.gradients.whole
