@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from distsim.testbed import Run, Testbed
 
 Array = NDArray[Any]
-Judge = Callable[["_Job", "Run", int, Any], str]  # of a job, its run, its place in the run and one process's results
+Judge = Callable[["_Job", "Run", int, Any], str]  # of a job, its run, its place in the run, and what `_all_of` says
 
 CLOSE = 1e-9  # double precision loses far less, the smallest mistake far more
 TOLD = 1e-6  # of losses and shares, which may be summed in single precision
@@ -268,9 +268,13 @@ def _evaluated(samples: dict[str, Array], weights: Array) -> tuple[float, float]
 
 
 def _all_of(
-    testbed: Testbed, port: str, judge: Judge, *, worlds: Sequence[int] = (3, 2), epochs: int = EPOCHS
-) -> Finding:
-    """Runs a port on drawn jobs, two for each world, and judges each of them."""
+    testbed: Testbed, port: str, judge: Judge, *, worlds: Sequence[int] = (3, 2), epochs: int = EPOCHS,
+    compared: bool = True,
+) -> Finding:  # fmt: skip
+    """Runs a port on drawn jobs, two for each world, and judges each of them.
+
+    compared: whether the judge needs what one process gives. Otherwise it gets the training that one would make.
+    """
     expected = "a training by the rules of tasks.py"
     for place_of_world, ranks in enumerate(worlds):
         jobs = [_Job.drawn(testbed.rng, ranks, accumulated, epochs) for accumulated in BATCHES[place_of_world]]
@@ -285,8 +289,10 @@ def _all_of(
             return Finding.failed(run, expected)
         trainings = [job.joined([result["jobs"][place] for result in run.results]) for place, job in enumerate(jobs)]
         known = [one for one in trainings if one]
-        one_process = testbed.run("one_process", arguments=[{"trainings": known}], student=False)
-        alone = iter(one_process.results[0]["trainings"])
+        if compared:
+            one_process = testbed.run("one_process", arguments=[{"trainings": known}], student=False)
+            known = one_process.results[0]["trainings"]
+        alone = iter(known)
         for place, (job, training) in enumerate(zip(jobs, trainings, strict=True)):
             right = next(alone) if training else None
             if observed := judge(job, run, place, right):
@@ -298,7 +304,7 @@ def _all_of(
 
 def _both(testbed: Testbed, judge: Judge, *, worlds: Sequence[int] = (3,), epochs: int = EPOCHS) -> Finding:
     """Half of the points for each port; the first one that fails is told."""
-    found = [_all_of(testbed, port, judge, worlds=worlds, epochs=epochs) for port in PORTS]
+    found = [_all_of(testbed, port, judge, worlds=worlds, epochs=epochs, compared=False) for port in PORTS]
     told = next((one for one in found if one.share < 1), found[0])
     share = sum(one.share for one in found) / len(found)
     return Finding(share, told.observed, told.expected, told.where, told.hint)
