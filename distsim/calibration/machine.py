@@ -258,9 +258,11 @@ class MachineCalibration(ValidatedTable):
         """
         computed = [found for found in self.measured if found.operation == "compute" and model in (None, found.model)]
         numbers = sorted({found.workers for found in computed})
-        crowded = [number for number in numbers if self.cores < number] if ranks > self.cores else []
-        busy = min(crowded, key=lambda number: abs(number - ranks), default=0)
-        busy = busy or max((number for number in numbers if number <= self.cores), default=1)
+        busy = max((number for number in numbers if number <= self.cores), default=1)
+        if ranks > self.cores:
+            busy = min(
+                (number for number in numbers if number > self.cores), key=lambda n: abs(n - ranks), default=busy
+            )
         alone, together = (
             {(found.model, found.amount): found.seconds for found in computed if found.workers == workers}
             for workers in (1, busy)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from distsim.calibration.fitted_line import fit_line
 from distsim.calibration.imposed import Imposed
 from distsim.calibration.machine import SHORTEST_SECONDS, Fit, MachineCalibration, Measured
 from distsim.calibration.operations import (
-    CORRECTIONS,
     NOT_OVERSUBSCRIBED,
     OPERATIONS,
     Correction,
@@ -24,11 +24,12 @@ from distsim.workload import Model
 Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
 Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model, workers, amount, seconds of the repeats
 Corrected = tuple[Correction, int, float, Floats]  # workers, amount, seconds of the repeats
+Key = TypeVar("Key")
 
 
 def fitted(
     samples: Iterable[Sample], cores: int, *, emulated: bool = False, imposed: Imposed | None = None,
-    work: Iterable[Sample] = (), corrections: Iterable[Corrected] = (), other_work: float = 0.0,
+    work: Iterable[Sample] = (), corrections: Sequence[Corrected] = (), other_work: float = 0.0,
 ) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
 
@@ -57,17 +58,21 @@ def fitted(
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
-    found = list(corrections)
+    turns = _together((one[:-1], one[-1]) for one in corrections if one[0] != "hand_over")
+    handed = [one[-1] for one in corrections if one[0] == "hand_over"]
     return machine.model_copy(
-        update={f"{kind}_seconds": _correction(machine, kind, [one for one in found if one[0] == kind])
-                for kind in CORRECTIONS}
-    )  # fmt: skip
+        update={
+            "turn_seconds": _turn_seconds(machine, turns, "turn", "all_reduce"),
+            "schedule_turn_seconds": _turn_seconds(machine, turns, "schedule_turn", "ring_schedule"),
+            "hand_over_seconds": float(np.median(np.concatenate(handed))) if handed else 0.0,
+        }
+    )
 
 
-def _correction(machine: MachineCalibration, kind: Correction, found: list[Corrected]) -> float:
-    """The median of hand-overs. A turn: how much longer a message of an all-reduce takes where all cores are busy.
-
-    A turn is that of the fewest workers that fill the cores.
+def _turn_seconds(
+    machine: MachineCalibration, turns: dict[tuple[Correction, int, float], Floats], kind: Correction, shown: Operation
+) -> float:
+    """How much longer a message of an all-reduce takes where all cores are busy, at the fewest workers that fill them.
 
     >>> import numpy as np
     >>> free = [("all_reduce", None, 2, size, np.full(20, 1e-3 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -75,28 +80,27 @@ def _correction(machine: MachineCalibration, kind: Correction, found: list[Corre
     >>> [round(fitted(free, cores, corrections=busy).turn_seconds, 6) for cores in (2, 4)]
     [0.004, 0.0]
     """
-    together: dict[tuple[int, float], list[Floats]] = {}
-    for _, workers, amount, seconds in found:
-        if kind == "hand_over" or workers >= machine.cores:
-            together.setdefault((workers, amount), []).append(seconds)
-    if not together:
+    filling = [key for key in turns if key[0] == kind and key[1] >= machine.cores]
+    if not filling:
         return 0.0
-    workers, amount = min(together)
-    median = float(np.median(np.concatenate(together[workers, amount])))
-    if kind == "hand_over":
-        return median
-    operation: Operation = "all_reduce" if kind == "turn" else "ring_schedule"
-    messages, _ = terms(operation, workers, amount, NOT_OVERSUBSCRIBED)
-    return max(0.0, median - machine.seconds(operation, workers, amount)) / messages
+    _, workers, amount = key = min(filling, key=lambda key: key[1])
+    messages, _ = terms(shown, workers, amount, NOT_OVERSUBSCRIBED)
+    return max(0.0, float(np.median(turns[key])) - machine.seconds(shown, workers, amount)) / messages
+
+
+def _together(samples: Iterable[tuple[Key, Floats]]) -> dict[Key, Floats]:
+    """All repeats of the same key together."""
+    together: dict[Key, list[Floats]] = {}
+    for key, seconds in samples:
+        together.setdefault(key, []).append(seconds)
+    return {key: np.concatenate(found) for key, found in together.items()}
 
 
 def _joined(samples: Iterable[Sample]) -> Repeats:
     """All repeats of the same operation, model, workers and amount together, in the order of tables."""
-    together: dict[tuple[Operation, Model | None, int, float], list[Floats]] = {}
-    for operation, model, workers, amount, seconds in samples:
-        together.setdefault((operation, model, workers, amount), []).append(seconds)
+    together = _together((one[:-1], one[-1]) for one in samples)
     order = sorted(together, key=lambda key: (OPERATIONS.index(key[0]), key[1] or "", *key[2:]))
-    return {key: np.concatenate(together[key]) for key in order}
+    return {key: together[key] for key in order}
 
 
 def _work(samples: Iterable[Sample]) -> tuple[Fit, ...]:

@@ -32,7 +32,7 @@ MOST_WORKERS = 1024
 @click.option("--steps", type=click.IntRange(1, MOST_STEPS), default=20, show_default=True,
               help="Number of timed steps, after a warm-up.")  # fmt: skip
 @click.option("--busy", type=click.IntRange(1, MOST_WORKERS), metavar="N",
-              help="How many workers then compute at once, for the pace of busy cores; 1: none.  "
+              help="How many workers then compute on a core each, for the pace of busy cores; 1: measure none.  "
                    "[default: one a core, at most 4]")  # fmt: skip
 @click.option("--out", type=PATH, help="Write the profile, for a scenario's [workload] profile.")
 @json_option
@@ -45,9 +45,9 @@ def profile(
     FUNCTION takes no arguments and returns (module, batch): a torch.nn.Module, and a tuple of tensors for which the
     module returns the loss. A layer is a parameter that gets a gradient. Forward is its share of a forward pass; ready
     is the time from the start of backward until its gradient is there. Spread is half the distance between the
-    quartiles over the steps, in percent. On a CPU, short runs of one worker and of a worker for each core then tell
-    how much slower the model computes beside busy cores. With --trace, all but that is read from a trace that
-    torch.profiler recorded elsewhere, such as on a cluster.
+    quartiles over the steps, in percent. On a CPU, short runs of one worker, of a worker for each core and of four
+    workers on two cores then tell how much slower the model computes beside busy cores and on shared cores. With
+    --trace, all but that is read from a trace that torch.profiler recorded elsewhere, such as on a cluster.
 
     \b
         distsim profile my_model.py:build --out profile.json
