@@ -82,7 +82,7 @@ class BusyCores:
 
     def too_fast(self) -> list[str]:
         """A sentence for each pace that no machine has, since workers do not make each other faster."""
-        paces = {"workers with a core each": self.pace, "each of two cores that four workers share": self.shared_pace}
+        paces = {"workers with a core each": self.pace, "each core that workers share": self.shared_pace}
         return [
             f"{who} computed at {100 * pace:.0f} % of the pace of one alone"
             for who, pace in paces.items()

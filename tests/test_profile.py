@@ -47,7 +47,7 @@ def profile_of(forward: tuple[float, ...] = FORWARD, ready: tuple[float, ...] = 
         (1.0, BusyCores(2, 1.1, 1.1), ""),
         (1.3, None, f"a step took {show(STEP, 'second')}, and only {show(STEP / 1.3, 'second')} of a core"),
         (1.0, BusyCores(2, 1.29, 0.9), "workers with a core each computed at 129 % of the pace"),
-        (1.0, BusyCores(2, 0.9, 2.36), "each of two cores that four workers share computed at 236 % of the pace"),
+        (1.0, BusyCores(2, 0.9, 2.36), "each core that workers share computed at 236 % of the pace"),
     ],
 )
 def test_a_profile_of_a_busy_machine_says_so(step: float, busy: BusyCores | None, sign: str) -> None:

@@ -246,7 +246,7 @@ class MachineCalibration(ValidatedTable):
         profile = scenario.workload.profile
         if profile and profile.busy:
             shared = profile.busy.shared_pace if scenario.ranks > self.cores else None
-            return min(1.0, profile.busy.pace, shared or 1.0)
+            return min(1.0, shared or profile.busy.pace)
         paces = self.busy_paces(None if profile else scenario.workload.known_model, scenario.ranks)
         return min(1.0, float(np.median(paces or [1.0])))
 

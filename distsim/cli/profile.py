@@ -110,9 +110,9 @@ def _notes(found: Profile) -> list[str]:
         notes.append(f"a step of one worker under DDP, for predictions of DDP and sharded training: {seconds}")
     if found.busy is not None:
         pace, shared = 100 * found.busy.pace, found.busy.shared_pace
-        notes.append(f"{found.busy.workers} workers at once: each computes at {pace:.0f} % of the pace of one alone")
+        notes.append(f"{found.busy.workers} workers at once: each core has {pace:.0f} % of the pace of one alone")
         if shared is not None:
-            notes.append(f"four workers on two cores: each core has {100 * shared:.0f} % of the pace of one alone")
+            notes.append(f"workers that share cores: each core has {100 * shared:.0f} % of the pace of one alone")
     return notes
 
 

@@ -54,8 +54,9 @@ def with_busy_cores(
         kinds.append(_Launch([_scenario(found, spec, MOST_WORKERS, steps, exchanges=False)], shared_cores=True))
     turns = np.median([_times(traces) for traces in _in_turns(kinds, launches, report)], axis=0).tolist()
     alone, under_ddp, side_by_side, *sharing = turns
-    each = MOST_WORKERS / min(SHARED_CORES, usable_cores())  # of the workers that share cores
-    busy = BusyCores(workers, alone / side_by_side, each * alone / sharing[0] if sharing else None)
+    cores = usable_cores()
+    own, shared = workers / min(workers, cores), MOST_WORKERS / min(SHARED_CORES, cores)  # workers on each core
+    busy = BusyCores(workers, own * alone / side_by_side, shared * alone / sharing[0] if sharing else None)
     return replace(found, ddp_seconds=under_ddp, busy=busy)
 
 
