@@ -19,7 +19,7 @@ from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import write
 from distsim.workload import FLOAT_BYTES, TRAINING_SAMPLES, Model, Workload
 
-PASSES = 2  # over all sizes, so that a busy moment disturbs more than one size
+PASSES = 2  # over all launches, so that a slow minute disturbs more than one of them
 SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
 PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient back
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
@@ -90,8 +90,8 @@ class CalibrationPlan:
     NIC; None for the machine's own links. latency: seconds between two emulated NICs. without: what not to measure,
     where no run to be predicted needs it. Raises InputError if no line could be fitted.
 
-    >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).launches()]
-    [6, 16, 4, 4]
+    >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).one_pass()]
+    [3, 8, 2, 2]
     >>> [probe.shows for probe in CalibrationPlan(workers=(1,), without=("bucket_mean",)).launches()[0]][:2]
     ['compute', 'compute']
     """
@@ -152,12 +152,16 @@ class CalibrationPlan:
         return {"bandwidth": write(self.bandwidth, "byte/second"), "latency": write(self.latency, "second")}
 
     def launches(self) -> list[list[Probe]]:
-        """The probes, grouped by their ranks, since probes with the same ranks share a launch."""
+        """The probes of all passes, launch by launch."""
+        return self.one_pass() * PASSES
+
+    def one_pass(self) -> list[list[Probe]]:
+        """Each probe once, grouped by their ranks, since probes with the same ranks share a launch."""
         together: dict[tuple[int, int], list[Probe]] = {}
         for probe in self._asked():
             scenario = probe.scenario
             together.setdefault((len(scenario.servers), scenario.cluster.workers), []).append(probe)
-        return [probes * PASSES for _, probes in sorted(together.items())]
+        return [probes for _, probes in sorted(together.items())]
 
     def _asked(self) -> Iterator[Probe]:
         return (probe for probe in self._probes() if probe.shows not in self.without)

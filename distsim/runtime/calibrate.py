@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from distsim.calibration import CalibrationPlan, Imposed, MachineCalibration, fitted
+from distsim.calibration.plan import PASSES
 from distsim.calibration.samples import Corrected, Sample
 from distsim.progress import Phase, Report
 from distsim.runtime.expected_time import expected_seconds
@@ -22,7 +23,7 @@ SHORTEST_SECONDS = 1e-7  # a clock's tick: shorter times count as this long
 def calibrate(
     plan: CalibrationPlan, *, expected: float | None = None, progress: Report | None = None
 ) -> MachineCalibration:
-    """Measures `plan`, with one launch for each number of ranks.
+    """Measures `plan`, with a launch for each number of ranks in each pass.
 
     expected: in seconds, what `expected_of(plan)` told, if it was called before.
     progress: called with the `Phase` of the measurement, which counts steps. Raises RunError where a rank fails. Raises
@@ -67,8 +68,8 @@ def _no_shorter(samples: Iterable[Sample]) -> list[Sample]:
 
 def expected_of(plan: CalibrationPlan) -> float:
     """How long the measurement of `plan` should take on this machine, in seconds."""
-    return sum(
-        expected_seconds([probe.scenario for probe in probes], emulate=plan.emulated) for probes in plan.launches()
+    return PASSES * sum(
+        expected_seconds([probe.scenario for probe in probes], emulate=plan.emulated) for probes in plan.one_pass()
     )
 
 

@@ -47,7 +47,7 @@ def test_a_plan_without_a_line_is_refused(changes: dict[str, Any], expected: str
 
 
 def test_every_launch_has_one_number_of_workers_and_servers() -> None:
-    launches = CalibrationPlan(workers=(1, 2, 4), busy=(3,)).launches()
+    launches = CalibrationPlan(workers=(1, 2, 4), busy=(3,)).one_pass()
     seen = []
     for launch in launches:
         kinds = {(len(probe.scenario.servers), probe.scenario.cluster.workers) for probe in launch}
@@ -59,18 +59,18 @@ def test_every_launch_has_one_number_of_workers_and_servers() -> None:
 def test_what_no_run_needs_is_left_out() -> None:
     left_out: tuple[Shows, ...] = ("bucket_mean", "hand_over", "ddp")
     whole, part = CalibrationPlan(workers=(2,)), CalibrationPlan(workers=(2,), without=left_out)
-    assert len(part.launches()) == len(whole.launches()) - 1
+    assert len(part.one_pass()) == len(whole.one_pass()) - 1
     shown = {probe.shows for launch in part.launches() for probe in launch}
     assert shown == {probe.shows for launch in whole.launches() for probe in launch} - set(left_out)
 
 
-def test_every_size_is_measured_at_two_times() -> None:
-    alone, together = [
-        launch for launch in CalibrationPlan(workers=(2,), models=()).launches() if not launch[0].scenario.servers
-    ]
-    for launch in (alone, together):
-        half = len(launch) // 2
-        assert launch[:half] == launch[half:]
+def test_every_size_is_measured_at_two_times_and_launches_take_turns() -> None:
+    plan = CalibrationPlan(workers=(2,), models=())
+    assert plan.launches() == [*plan.one_pass(), *plan.one_pass()]
+    alone, together, *beside_a_server = plan.one_pass()
+    assert [len(launch[0].scenario.servers) for launch in (alone, together, *beside_a_server)] == [0, 0, 1]
+    for launch in plan.one_pass():
+        assert len({probe.scenario.dumps() for probe in launch}) == len(launch)
     assert {probe.shows for probe in alone} == {"bucket_mean", "hand_over"}
     assert {probe.shows for probe in together} == {
         "all_reduce",
@@ -208,7 +208,7 @@ def test_a_pause_is_a_short_time(pause: float) -> None:
 
 
 def test_each_scenario_of_a_plan_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though a launch runs it in each of two passes, and the second pass counts as well."""
+    """Though each of two passes runs it, and the second pass counts as well."""
     estimated: list[Scenario] = []
     monkeypatch.setattr(expected_time, "_run_seconds", lambda scenario, _: estimated.append(scenario) or 1.0)
     plan = CalibrationPlan(workers=(2,), models=())

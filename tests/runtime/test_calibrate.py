@@ -34,7 +34,7 @@ OTHER_SIZE = "1.5 MiB"
 def calibrated_around(
     plan: CalibrationPlan, shows: set[str], targets: list[Scenario]
 ) -> tuple[MachineCalibration, list[float]]:
-    """The machine, and what each target's exchange took in the middle of the launch of its own number of ranks.
+    """The machine, and what each target's exchange took between both passes, in a launch of its own number of ranks.
 
     What else runs on the machine is then much the same for both.
     """
@@ -44,15 +44,18 @@ def calibrated_around(
         probes = [probe for probe in launch if probe.shows in shows]
         if not probes:
             continue
-        half = len(probes) // 2
         ranks = (len(probes[0].scenario.servers), probes[0].scenario.cluster.workers)
-        own = [target for target in targets if (len(target.servers), target.cluster.workers) == ranks]
-        scenarios = [probe.scenario for probe in probes]
-        traces = measure_all([*scenarios[:half], *own, *scenarios[half:]])
-        for target, trace in zip(own, traces[half:], strict=False):
-            measured[target.dumps()] = float(np.median(exchange_seconds(trace)))
-        for probe, trace in zip(probes, traces[:half] + traces[half + len(own) :], strict=True):
+        own = [
+            target
+            for target in targets
+            if (len(target.servers), target.cluster.workers) == ranks and target.dumps() not in measured
+        ]
+        probed = [probe.scenario for probe in probes]
+        traces = measure_all([*probed, *own])
+        for probe, trace in zip(probes, traces[: len(probes)], strict=True):
             samples += probe.samples(trace)
+        for target, trace in zip(own, traces[len(probes) :], strict=True):
+            measured[target.dumps()] = float(np.median(exchange_seconds(trace)))
     return fitted(samples, usable_cores()), [measured[target.dumps()] for target in targets]
 
 

@@ -11,7 +11,7 @@ import pytest
 from distsim.groups import GroupExchange
 from distsim.policies import Programmed
 from distsim.runtime.measure import measure_all
-from distsim.runtime.ranks.filled_program import FilledVector
+from distsim.runtime.ranks.filled_exchange import FilledVector
 from distsim.runtime.ranks.peers import WrongSumError
 from distsim.scenario import Scenario
 from distsim.simulation import simulate

@@ -10,44 +10,11 @@ from collections.abc import Callable
 
 import torch
 
-from distsim.groups import GroupExchange
 from distsim.policies import Programmed
-from distsim.runtime.ranks.computation import factor
-from distsim.runtime.ranks.peers import WrongSumError
-from distsim.runtime.ranks.program import StepQueues, own_part
+from distsim.runtime.ranks.filled_exchange import FilledVector
+from distsim.runtime.ranks.program import StepQueues
 from distsim.runtime.recording.recorder import Recorder
-from distsim.runtime.transport.messages import num_floats, pattern
 from distsim.scenario import Scenario
-
-
-class FilledVector:
-    """What an exchange of `num_bytes` carries, on one worker. unit: what it is about, as an error tells it."""
-
-    def __init__(self, scenario: Scenario, worker: int, exchange: GroupExchange, num_bytes: float, unit: str) -> None:
-        self._worker, self._kind, self._unit = worker, exchange.kind, unit
-        self._members = exchange.groups.members(worker) if exchange.groups else range(scenario.cluster.workers)
-        self.numbers = torch.zeros(num_floats(num_bytes))
-        self._pattern = pattern(len(self.numbers))
-        self._own = own_part(scenario.schedule(exchange), worker, len(self.numbers))
-
-    def make(self, step: int) -> None:
-        """Writes the numbers that this worker brings to the exchange of a step."""
-        if self._kind == "all_gather":
-            torch.mul(self._pattern[self._own], step + 1, out=self.numbers[self._own])
-        else:
-            torch.mul(self._pattern, factor(self._worker, step), out=self.numbers)
-
-    def check(self, step: int) -> None:
-        """Raises WrongSumError where the exchange of this step did not leave what it should."""
-        scale, where = step + 1, slice(None)
-        if self._kind != "all_gather":
-            scale, where = sum(factor(member, step) for member in self._members), self._own
-        wrong = int((self.numbers[where] != self._pattern[where] * scale).sum())
-        if wrong:
-            raise WrongSumError(
-                f"{wrong} of {self.numbers[where].numel()} numbers of the last {self._kind} of {self._unit} are wrong "
-                f"at worker {self._worker}"
-            )
 
 
 class FilledProgram:

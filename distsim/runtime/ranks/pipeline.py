@@ -20,17 +20,15 @@ from torch import nn
 from torch.distributed import P2POp
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-from distsim.groups import GroupExchange
 from distsim.pipeline_stages import stages_of
 from distsim.policies import Pipeline
 from distsim.policies.pipeline import Direction
-from distsim.runtime.ranks.filled_program import FilledVector
+from distsim.runtime.ranks.filled_exchange import FilledExchange
 from distsim.runtime.recording.clock import sleep_until
 from distsim.runtime.recording.rank_status import StatusSlot
 from distsim.runtime.recording.recorder import Recorder
 from distsim.runtime.transport import backend
 from distsim.runtime.transport.messages import num_floats
-from distsim.runtime.transport.schedule_run import ScheduleTask, runner_of
 from distsim.scenario import Scenario
 
 WARM_UP_STEPS = 3
@@ -126,31 +124,6 @@ class TimedStage(PipelineStage):
 
     def _pass(self, direction: int, micro: int) -> str:
         return f"{DIRECTIONS[direction]} of micro-batch {micro} of step {self._step}"
-
-
-class FilledExchange:
-    """An exchange of made-up numbers between one worker and its group, any number of times."""
-
-    def __init__(
-        self, scenario: Scenario, worker: int, slot: StatusSlot, exchange: GroupExchange, num_bytes: float, unit: str
-    ) -> None:
-        self._vector = FilledVector(scenario, worker, exchange, num_bytes, unit)
-        floats, sends = len(self._vector.numbers), scenario.communication.sends
-        self._runner = runner_of(ScheduleTask(scenario.schedule(exchange), worker, floats, sends), slot)
-
-    def make(self, step: int) -> None:
-        """Writes the numbers that the worker brings in this step."""
-        self._vector.make(step)
-
-    def run(self, call: int, recorder: Recorder) -> None:
-        """Joins call number `call` of the run."""
-        arrival = time.monotonic()
-        self._runner.run(self._vector.numbers, call, recorder, more=False)
-        recorder.table("all_reduces")((call, arrival, time.monotonic()))
-
-    def check(self, step: int) -> None:
-        """Raises WrongSumError where the last exchange of this step left wrong numbers."""
-        self._vector.check(step)
 
 
 class PipelineWorker:
