@@ -42,7 +42,9 @@ class Layer:
     """One parameter that gets a gradient. Times are medians over the steps of one batch, in seconds.
 
     bytes: of the gradient. forward_seconds: the layer's share of forward. ready_seconds: from the start of backward
-    until the gradient is there. quartiles: of the same times, over the steps.
+    until the gradient is there. quartiles: of the same times, over the steps. needed_ahead: how many gradients before
+    this layer's own are still missing when backward first needs its parameters. Of a linear layer, say, backward uses
+    the weights before it has the gradient of the biases.
     """
 
     __pydantic_config__: ClassVar = STRICT
@@ -53,6 +55,7 @@ class Layer:
     ready_seconds: Time
     forward_quartiles: Quartiles
     ready_quartiles: Quartiles
+    needed_ahead: Annotated[int, Ge(0), Le(100_000)] = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Profile:
     what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
     many were timed. ddp_seconds: of a step of one worker under DDP, which handles gradients more often, without its
     all-reduce. busy: how workers compute at once. Both are None where they were not measured. Raises ValueError where
-    the gradients' times do not grow.
+    the gradients' times do not grow, or parameters are needed ahead of more gradients than there are.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
     >>> found = Profile("m.py:build", (layer,), 0.0005, (0.0005, 0.0005), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32,
@@ -125,6 +128,11 @@ class Profile:
     distsim_profile: Literal[1] = 1
 
     def __post_init__(self) -> None:
+        for number, layer in enumerate(self.layers):
+            if layer.needed_ahead > number:
+                raise ValueError(
+                    f"has {layer.name} needed ahead of {layer.needed_ahead} gradients, and only {number} come before"
+                )
         for before, after in pairwise(self.layers):
             if after.ready_seconds < before.ready_seconds:
                 raise ValueError(

@@ -228,6 +228,15 @@ class Workload(ValidatedTable):
         return [not layer.forward_seconds for layer in reversed(self.profile.layers)]
 
     @property
+    def needed_ahead(self) -> list[int]:
+        """For each layer, first layer first, how many layers after it still lack their gradients when backward first
+        needs its parameters.
+        """
+        if self.profile is None:
+            return [0] * self.layers
+        return [layer.needed_ahead for layer in reversed(self.profile.layers)]
+
+    @property
     def blocks(self) -> int:
         """How many layers compute something in forward."""
         return self.layers - sum(self.idle_layers)

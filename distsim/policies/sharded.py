@@ -63,9 +63,10 @@ class Sharded(Programmed):
         A worker first updates its part of the parameters. It asks for a unit as soon as it has computed all units but
         the `prefetch` ones right before it, in the order of forward, and at stage 3 again in the order of backward.
         From stage 2 on, there are two whole units of gradients at most: a backward waits until the unit two before is
-        summed.
+        summed. A backward also waits for other units whose parameters it needs, where these are asked for before.
         """
         units = self.units(layer_bytes)
+        needed = _needed(units, workload.needed_ahead)
         sizes = [sum(layer_bytes[layer] for layer in unit) for unit in units]
         added = workload.added_times([len(unit) for unit in reversed(units)])
         backward = workload.backward_share / workload.layers  # of the drawn time, for each layer
@@ -87,7 +88,10 @@ class Sharded(Programmed):
 
         gather(1 + self.prefetch)
         for number, seconds in zip(reversed(range(len(units))), added.buckets, strict=True):
-            part, after = backward * len(units[number]), gathered.get(number, len(units) - 1)
+            part, after = (
+                backward * len(units[number]),
+                max(gathered.get(one, len(units) - 1) for one in needed[number]),
+            )
             if self.stage >= 2:
                 after = max(after, summed.get(number + GRADIENT_UNITS, 0))
             computations.append(Computation("backward", number, part, seconds, (after,)))
@@ -95,3 +99,18 @@ class Sharded(Programmed):
             summed[number] = len(exchanges) - 1
             gather(1)
         return StepProgram(tuple(computations), tuple(exchanges), unit="unit")
+
+
+def _needed(units: list[list[int]], ahead: list[int]) -> list[list[int]]:
+    """For each unit, the units whose parameters its backward needs, and no backward before it: itself and earlier ones.
+
+    >>> _needed([[0, 1], [2], [3]], ahead=[0, 1, 0, 1])    # the second layer is needed with the third
+    [[0], [1, 0], [2]]
+    """
+    unit_of = {layer: number for number, unit in enumerate(units) for layer in unit}
+    needed = [[number] for number in range(len(units))]
+    for number, unit in enumerate(units):
+        first = max(unit_of[layer + ahead[layer]] for layer in unit)
+        if first > number:
+            needed[first].append(number)
+    return needed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,7 @@ from distsim.runtime.devices.freed_memory import keep_freed_memory
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Moment, Stopwatch
 from distsim.runtime.profiling.held_memory import peak_bytes_of
 from distsim.runtime.profiling.own_model import OwnModel, load, located, told
+from distsim.runtime.profiling.parameter_uses import backward_turns
 from distsim.scenario import Scenario
 
 STEPS, WARM_UP_STEPS = 20, 5
@@ -62,8 +63,9 @@ def profile(
         for step in range(steps):
             tell(Phase.counted("step", step + 1, steps))
             found.append((timed.step(hooked=False), timed.step(hooked=True)))
+        layers = with_needs(own, layers_of(own, found))
     return Profile(
-        own.name, layers_of(own, found), *_middle([plain.optimizer for plain, _ in found]),
+        own.name, layers, *_middle([plain.optimizer for plain, _ in found]),
         CoreSeconds(*(median(plain.cores[part] for plain, _ in found) for part in range(3))),
         peak_bytes, own.samples, torch.cuda.get_device_name() if device == "cuda" else "cpu", torch.__version__, steps,
     )  # fmt: skip
@@ -219,6 +221,35 @@ def layers_of(own: OwnModel, steps: Sequence[tuple[Step, Step]]) -> tuple[Layer,
         num_bytes = one.numel() * one.element_size()
         found.append(Layer(names[one], num_bytes, passed, there, passed_quartiles, there_quartiles))
     return tuple(found)
+
+
+def with_needs(own: OwnModel, layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The same layers, and when the backward of one more step first needs each one's parameters.
+
+    On a GPU nobody tells, so it stays at each layer's own turn.
+    """
+    if own.batch[0].is_cuda:
+        return tuple(layers)
+    order = [own.layers[layer.name] for layer in layers]
+    loss, there = own.loss(), set[torch.Tensor]()
+    turn = 0  # of the first gradient that is missing
+
+    def came(parameter: torch.Tensor) -> None:
+        nonlocal turn
+        there.add(parameter)
+        while turn < len(order) and order[turn] in there:
+            turn += 1
+
+    handles = [one.register_post_accumulate_grad_hook(came) for one in order]  # type: ignore[no-untyped-call] # torch
+    try:
+        turns = backward_turns(order, lambda: turn, lambda: own.backward(loss))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return tuple(
+        replace(layer, needed_ahead=max(0, number - used[1])) if used else layer
+        for number, (layer, used) in enumerate(zip(layers, turns, strict=True))
+    )
 
 
 def _forward(own: OwnModel, steps: Sequence[tuple[Step, Step]]) -> dict[nn.Parameter, Floats]:

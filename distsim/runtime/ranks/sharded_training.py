@@ -10,7 +10,7 @@ import torch
 
 from distsim.groups import GroupExchange
 from distsim.policies import Sharded
-from distsim.runtime.ranks.parameter_uses import ModuleEvents, watched
+from distsim.runtime.profiling.parameter_uses import ModuleEvents, watched
 from distsim.runtime.ranks.peers import check_equal
 from distsim.runtime.ranks.program import StepQueues, own_part
 from distsim.runtime.ranks.sharded_unit import Unit

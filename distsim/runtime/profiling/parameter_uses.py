@@ -9,7 +9,7 @@ must be there when the event comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,8 @@ class ParameterUses:
     """The uses of units, which are numbered in the order of forward.
 
     reached: for each event of forward, the last unit whose turn has come with it. forward: for each unit, the last unit
-    in whose turn forward uses it. backward: for each unit, the first and the last unit in whose turn backward uses it;
-    None where it does not. A unit's turn of backward ends when its gradients are there.
+    in whose turn forward uses it. backward: for each unit, the first and the last unit in whose turn backward uses it,
+    the higher number first; None where it does not. A unit's turn of backward ends when its gradients are there.
     """
 
     reached: tuple[int, ...]
@@ -69,11 +69,12 @@ class ModuleEvents:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
-    """Calls `used(unit)` before each operation on a unit's tensors. units: by address of the memory."""
+    """Calls `used(unit)` before each operation on a unit's memory."""
 
-    def __init__(self, units: Mapping[int, int], used: Callable[[int], None]) -> None:
+    def __init__(self, units: Sequence[torch.Tensor], used: Callable[[int], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch
-        self._units, self._used = units, used
+        self._units = {one.untyped_storage().data_ptr(): unit for unit, one in enumerate(units)}
+        self._used = used
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Tells the units among the arguments, and computes."""
@@ -93,13 +94,10 @@ def watched(
     loss, for `backward`.
     """
     in_forward: list[tuple[int, int]] = []  # event and unit
-    in_backward: list[tuple[int, int]] = []  # unit whose turn it is, and unit
-    addresses = {one.untyped_storage().data_ptr(): unit for unit, one in enumerate(units)}
     events.restart()
-    with _Watch(addresses, lambda unit: in_forward.append((events.number, unit))):
+    with _Watch(units, lambda unit: in_forward.append((events.number, unit))):
         loss = forward()
-    with _Watch(addresses, lambda unit: in_backward.append((turn(), unit))):
-        backward(loss)
+    ends = backward_turns(units, turn, lambda: backward(loss))
     reached = [0] * (events.number + 1)
     for event, unit in in_forward:
         reached[event] = max(reached[event], unit)
@@ -108,8 +106,17 @@ def watched(
     last = [0] * len(units)
     for event, unit in in_forward:
         last[unit] = max(last[unit], reached[event])
-    turns: list[list[int]] = [[] for _ in units]
-    for at, unit in in_backward:
-        turns[unit].append(at)
-    ends = tuple((max(own), min(own)) if own else None for own in turns)  # turns of backward come in falling order
     return ParameterUses(tuple(reached), tuple(last), ends)
+
+
+def backward_turns(
+    units: Sequence[torch.Tensor], turn: Callable[[], int], backward: Callable[[], None]
+) -> tuple[tuple[int, int] | None, ...]:
+    """Computes a backward, and tells for each unit the highest and the lowest turn in which it is used; None: in none.
+
+    turn: the number of the turn under way.
+    """
+    turns: list[list[int]] = [[] for _ in units]
+    with _Watch(units, lambda unit: turns[unit].append(turn())):
+        backward()
+    return tuple((max(own), min(own)) if own else None for own in turns)
