@@ -302,6 +302,10 @@ BROKEN: dict[str, tuple[object, str]] = {
     "no number": (spoiled(optimizer_seconds=float("nan")), "optimizer_seconds"),
     "bytes in parts": (spoiled(layers=[LAYER | {"bytes": 1.5}]), "layers.0.bytes = 1.5"),
     "gradients in another order": (spoiled(layers=profile_of().as_dict()["layers"][::-1]), "is ready before it"),
+    "needs before the first gradient": (
+        spoiled(layers=[LAYER | {"needed_ahead": 1}]),
+        "ahead of 1 gradients, and only 0",
+    ),
     "no bytes at all": (spoiled(layers=[LAYER | {"bytes": 0}]), "0 bytes"),
 }
 

@@ -269,6 +269,29 @@ def test_gathering_ahead_loses_nothing_on_equal_workers(found: Scenario) -> None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("prefetch", "ahead", "waited"), [(1, 0, 0.6), (1, 1, 2.7), (0, 1, 0.6)])
+def test_a_backward_waits_for_all_parameters_that_it_needs(
+    engine: str, prefetch: int, ahead: int, waited: float
+) -> None:
+    """Biases of 1 MB take 0.6 ms to be gathered, and then weights of 4 MB take 2.1 ms.
+
+    The backward of the biases needs the weights too. Without prefetch the weights are asked for only after it: who
+    waited for them there would wait for ever.
+    """
+    none = (0.0, 0.0)
+    layers = (
+        Layer("biases", 1_000_000, 1e-3, 1e-3, none, none),
+        Layer("weights", 4_000_000, 1e-3, 2e-3, none, none, needed_ahead=ahead),
+        Layer("first", 2_000_000, 1e-3, 3e-3, none, none),
+    )
+    profile = Profile("m.py:build", layers, 0.0, none, CoreSeconds(0.0, 0.0, 0.0), 0, 1, "cpu", "2.9", steps=5)
+    found = scenario(sharded(3, prefetch=prefetch), workers=2, compute={"mean": "0 s"}, workload={"profile": profile})
+    trace = ENGINES[engine](found)
+    begun = starts(trace, SpanKind.BACKWARD)["2"] - starts(trace, SpanKind.FORWARD)["2"] - 1.0
+    assert begun == pytest.approx(waited, rel=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_each_worker_updates_its_own_part_of_a_profiled_model(engine: str) -> None:
     """Layers of 1 and 3 ms forward, 2 and 5 ms backward; 9 ms of optimizer are 3 ms for each of three workers."""
     layers = (

@@ -106,6 +106,15 @@ def build():
 """
 
 
+def test_a_profile_tells_when_backward_first_needs_each_layer(model: str) -> None:
+    """The last layer's weights pass the first gradient on. Nothing asks for the gradient of the inputs."""
+    found = profile(model, steps=3, warm_up=1)
+    ahead = {layer.name: (layer.needed_ahead, number) for number, layer in enumerate(found.layers)}
+    needed, number = ahead.pop("last.weight")
+    assert needed == number > 0
+    assert {needed for needed, _ in ahead.values()} == {0}
+
+
 def test_times_belong_to_the_layers_that_take_them(tmp_path: Path) -> None:
     """The layer in the middle has 16 times the work of its neighbours, forward and backward."""
     (tmp_path / "m.py").write_text(DEEP, "utf-8")
