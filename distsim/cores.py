@@ -38,7 +38,8 @@ class Cores:
     by the number of workers before the all-reduce.
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while at least so many
     workers go on computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on
-    the cores.
+    the cores. wake_seconds: until a worker that waited for parameters computes, since the thread that has gathered them
+    is still on its core.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files
@@ -52,6 +53,7 @@ class Cores:
     count: Annotated[int, Ge(1)] = 1
     turn_seconds: CoreSeconds = 0.0
     arrival_turn_seconds: CoreSeconds = 0.0
+    wake_seconds: CoreSeconds = 0.0
 
     def exchange_seconds(self, num_bytes: float) -> float:
         """Core-seconds of a message of so many bytes at one of its ends.

@@ -86,6 +86,7 @@ class MachineCalibration(ValidatedTable):
     turn_seconds, schedule_turn_seconds: how much longer a message of torch's all-reduce, and of a schedule, takes where
     a worker computes on each core; 0 where that was not measured.
     hand_over_seconds: of handing an exchange to a thread that makes it beside computing, and back; 0: not measured.
+    wake_seconds: until a worker that waited for a gather computes, where no core is left over; 0: not measured.
     """
 
     cores: Count
@@ -98,6 +99,7 @@ class MachineCalibration(ValidatedTable):
     turn_seconds: Time = 0.0
     schedule_turn_seconds: Time = 0.0
     hand_over_seconds: Time = 0.0
+    wake_seconds: Time = 0.0
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -221,13 +223,14 @@ class MachineCalibration(ValidatedTable):
         on_a_cpu = profile.device == "cpu" if profile else model is not None
         if not on_a_cpu or exchange is None or scenario.servers:
             return None
-        turn = arrival_turn = call = 0.0
+        turn = arrival_turn = call = wake = 0.0
         if operation_of(scenario) == "all_reduce":
             turn, call = self.turn_seconds, mean.fixed_seconds if mean else 0.0
         elif operation_of(scenario) == "ring_schedule":  # a trace shows that both ends wait
             turn = arrival_turn = self.schedule_turn_seconds / 2
             if isinstance(scenario.policy, Ddp | Programmed):  # another thread follows the schedule
                 call = self.hand_over_seconds
+            wake = self.wake_seconds if scenario.ranks >= self.cores else 0.0
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
@@ -239,6 +242,7 @@ class MachineCalibration(ValidatedTable):
             count=self.cores,
             turn_seconds=turn,
             arrival_turn_seconds=arrival_turn,
+            wake_seconds=wake,
         )
 
     def _busy_pace(self, scenario: Scenario) -> float:

@@ -40,7 +40,7 @@ Operation = Literal[
     "ddp",
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-Correction = Literal["turn", "schedule_turn", "hand_over"]  # seconds that come on top of the lines of operations
+Correction = Literal["turn", "schedule_turn", "wake", "hand_over"]  # seconds on top of the lines of operations
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 ALL_AT_ONCE = ("all_reduce", "ring_schedule", "compute", "ddp")
 BESIDE_A_SERVER = ("parameter_server", "gather", "broadcast", "apply")  # measured with one more rank, the server

@@ -25,7 +25,8 @@ PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
 Shows = Literal[
-    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", Correction,
+    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", "turn",
+    "schedule_turn", "hand_over",
 ]  # fmt: skip
 BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
 BUSY_BATCH = 64  # on links of 200 Mbit/s, the first bucket then still ends before backward
@@ -67,17 +68,20 @@ class Probe:
             yield self.shows, None, self.scenario.cluster.workers, amount, np.array(told[WARM_UP_STEPS:])
 
     def corrections(self, trace: Trace) -> Iterator[Corrected]:
-        """The all-reduce beside busy cores, of torch or of a schedule, or the hand-over, where the trace shows it."""
-        if self.shows not in CORRECTIONS:
-            return
-        seconds = {
-            "turn": busy_all_reduce_seconds,
-            # The schedule of an all-reduce is a reduce-scatter, and an all-gather with as many messages.
-            "schedule_turn": lambda trace: 2.0 * busy_reduce_scatter_seconds(trace),
-            "hand_over": hand_over_seconds,
-        }[self.shows](trace)
-        if len(seconds):
-            yield self.shows, self.scenario.cluster.workers, self.scenario.workload.layer_bytes[-1], seconds
+        """All-reduces beside busy cores, of torch or of a schedule, wake-ups, or hand-overs, if the trace has them."""
+        found: dict[Correction, Floats] = {}
+        match self.shows:
+            case "turn":
+                found["turn"] = busy_all_reduce_seconds(trace)
+            case "schedule_turn":
+                # The schedule of an all-reduce is a reduce-scatter, and an all-gather with as many messages.
+                found["schedule_turn"] = 2.0 * busy_reduce_scatter_seconds(trace)
+                found["wake"] = wake_seconds(trace)
+            case "hand_over":
+                found["hand_over"] = hand_over_seconds(trace)
+        for kind, seconds in found.items():
+            if len(seconds):
+                yield kind, self.scenario.cluster.workers, self.scenario.workload.layer_bytes[-1], seconds
 
 
 @dataclass(frozen=True)
@@ -296,6 +300,25 @@ def hand_over_seconds(trace: Trace) -> Floats:
         seconds[order].reshape(trace.scenario.steps, -1) for seconds in (pieces.start_seconds, pieces.end_seconds)
     )
     return np.asarray((starts[:, 1:] - ends[:, :-1]).mean(axis=1)[WARM_UP_STEPS:])
+
+
+def wake_seconds(trace: Trace) -> Floats:
+    """Mean seconds from the end of a gather until the forward that waited for it begins, for each step with such waits.
+
+    Without the warm-up. Each unit is gathered once and has one forward.
+    """
+    gathers, forwards = trace.spans.of_kind(SpanKind.ALL_GATHER), trace.spans.of_kind(SpanKind.FORWARD)
+    shape = trace.scenario.steps, trace.workers, -1
+    gathered, begun, ended = (
+        seconds[np.lexsort((spans.start_seconds, spans.worker, spans.step))].reshape(shape)
+        for spans, seconds in (
+            (gathers, gathers.end_seconds), (forwards, forwards.start_seconds), (forwards, forwards.end_seconds)
+        )
+    )  # fmt: skip
+    waited = gathered[..., 1:] > ended[..., :-1]
+    seconds = np.where(waited, begun[..., 1:] - gathered[..., 1:], 0.0).sum(axis=(1, 2))[WARM_UP_STEPS:]
+    found = waited.sum(axis=(1, 2))[WARM_UP_STEPS:]
+    return np.asarray(seconds[found > 0] / found[found > 0])
 
 
 def _computed(trace: Trace) -> Floats:

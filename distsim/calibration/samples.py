@@ -58,12 +58,14 @@ def fitted(
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
-    turns = _together((one[:-1], one[-1]) for one in corrections if one[0] != "hand_over")
+    together = _together((one[:-1], one[-1]) for one in corrections)
     handed = [one[-1] for one in corrections if one[0] == "hand_over"]
+    wake = _filling(together, "wake", cores)
     return machine.model_copy(
         update={
-            "turn_seconds": _turn_seconds(machine, turns, "turn", "all_reduce"),
-            "schedule_turn_seconds": _turn_seconds(machine, turns, "schedule_turn", "ring_schedule"),
+            "turn_seconds": _turn_seconds(machine, together, "turn", "all_reduce"),
+            "schedule_turn_seconds": _turn_seconds(machine, together, "schedule_turn", "ring_schedule"),
+            "wake_seconds": float(np.median(together[wake])) if wake else 0.0,
             "hand_over_seconds": float(np.median(np.concatenate(handed))) if handed else 0.0,
         }
     )
@@ -80,12 +82,20 @@ def _turn_seconds(
     >>> [round(fitted(free, cores, corrections=busy).turn_seconds, 6) for cores in (2, 4)]
     [0.004, 0.0]
     """
-    filling = [key for key in turns if key[0] == kind and key[1] >= machine.cores]
-    if not filling:
+    key = _filling(turns, kind, machine.cores)
+    if key is None:
         return 0.0
-    _, workers, amount = key = min(filling, key=lambda key: key[1])
+    _, workers, amount = key
     messages, _ = terms(shown, workers, amount, NOT_OVERSUBSCRIBED)
     return max(0.0, float(np.median(turns[key])) - machine.seconds(shown, workers, amount)) / messages
+
+
+def _filling(
+    corrections: dict[tuple[Correction, int, float], Floats], kind: Correction, cores: int
+) -> tuple[Correction, int, float] | None:
+    """The key of the samples of this kind at the fewest workers that fill the cores; None where there are none."""
+    filling = [key for key in corrections if key[0] == kind and key[1] >= cores]
+    return min(filling, key=lambda key: key[1], default=None)
 
 
 def _together(samples: Iterable[tuple[Key, Floats]]) -> dict[Key, Floats]:

@@ -16,7 +16,7 @@ import simpy
 from distsim.cores import Cores
 from distsim.engine.peers import AllReduces
 from distsim.engine.simulated_hosts import SimulatedHosts, Story, finished
-from distsim.policies import Programmed
+from distsim.policies import Computation, Programmed
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Trace, TraceBuilder
 
@@ -63,8 +63,7 @@ class ProgramStory:
             ]
             seconds = self.compute_times(worker, step)
             for number, piece in enumerate(self.program.computations):
-                for exchange in piece.after:
-                    yield exchanged[exchange]
+                yield from self.wait(piece, exchanged)
                 start = self.hosts.now
                 added = piece.added_seconds + piece.share * self.core_seconds
                 yield from self.hosts.work(worker, piece.share * seconds, added)
@@ -74,6 +73,18 @@ class ProgramStory:
                     self.builder.span(worker, kind, step, start, self.hosts.now, label=label)
                 computed[number].succeed()
             yield self.hosts.environment.all_of(exchanging)
+
+    def wait(self, piece: Computation, exchanged: Sequence[simpy.Event]) -> Story:
+        """Waits for the exchanges that a computation needs. After a wait for a gather the worker has to wake up.
+
+        The wake-up after a sum is part of the call of each exchange, which is measured on a worker that sums.
+        """
+        waited = False
+        for number in piece.after:
+            waited |= self.program.exchanges[number].kind == "all_gather" and not exchanged[number].triggered
+            yield exchanged[number]
+        if waited and self.cores is not None:
+            yield self.hosts.environment.timeout(self.cores.wake_seconds)
 
     def exchange(
         self, worker: int, step: int, queue: Sequence[int], computed: Sequence[simpy.Event],

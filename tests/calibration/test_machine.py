@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ from distsim.workload import Model
 
 LINKS = {"cluster.bandwidth": "2 GB/s", "cluster.latency": "150 us"}
 MANY_CORES = 64
+PROFILE = Profile(
+    "m.py:build", (Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3)),), 5e-4, (5e-4, 5e-4),
+    CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32, "cpu", "2.9", steps=10,
+)  # fmt: skip
 
 
 def simulated(plan: CalibrationPlan, cores: int = MANY_CORES) -> MachineCalibration:
@@ -361,6 +366,22 @@ def test_the_hand_over_is_the_median_of_all_steps() -> None:
     assert fitted(rings, cores=2, corrections=handed).hand_over_seconds == 2.0
 
 
+@pytest.mark.parametrize(("cores", "wake"), [(1, 1e-4), (2, 1e-4), (3, 9e-4), (4, 9e-4), (5, 0.0)])
+def test_a_wake_up_is_that_of_the_fewest_workers_that_fill_the_cores(cores: int, wake: float) -> None:
+    """And it counts only where the workers leave no core over."""
+    rings = [("ring_schedule", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    found = fitted(
+        rings, cores=cores, corrections=[("wake", n, 1e4, np.full(3, s)) for n, s in ((4, 9e-4), (2, 1e-4))],
+        work=[(kind, None, 2, size, np.full(3, 1e-5)) for kind in ("bucket_mean", "ring_schedule") for size in (1, 9)],
+    )  # fmt: skip
+    assert found.wake_seconds == pytest.approx(wake)
+    for workers in (2, 4):
+        asked = scenario({"kind": "sharded", "stage": 3}, {"kind": "ring"}, profile=PROFILE.as_dict())
+        shared = found.exchange(asked.replacing({"cluster.workers": workers})).cores
+        assert shared is not None
+        assert shared.wake_seconds == pytest.approx(wake if workers >= cores else 0.0)
+
+
 @pytest.mark.parametrize(("workers", "turn"), [((2, 4), 4e-3), ((4, 2), 4e-3), ((4,), 3e-3), ((1,), 0.0)])
 def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple[int, ...], turn: float) -> None:
     rings = [
@@ -393,10 +414,9 @@ def test_cores_are_shared_only_where_workers_compute_and_their_work_was_measured
 
 @pytest.mark.parametrize(("device", "shares"), [("cpu", True), ("NVIDIA H100", False)])
 def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: str, *, shares: bool) -> None:
-    layer = Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3))
-    spent = CoreSeconds(1e-3, 2e-3, 5e-4)
-    profile = Profile("m.py:build", (layer,), 5e-4, (5e-4, 5e-4), spent, 9000, 32, device, "2.9", steps=10)
-    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": 4})
+    asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=replace(PROFILE, device=device).as_dict()).replacing(
+        {"cluster.workers": 4}
+    )
     exchange = sharing(WORK).exchange(asked)
     assert exchange.model_seconds == 0.0
     assert (exchange.cores is not None) == shares
@@ -406,11 +426,7 @@ def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: s
 
 def cores_of(workers: int, pace: float, shared_pace: float | None) -> Cores:
     """The shared cores of so many workers with a profile of these paces, on a machine of two cores."""
-    layer = Layer("weight", 4000, 1e-3, 2e-3, (1e-3, 1e-3), (2e-3, 2e-3))
-    profile = Profile(
-        "m.py:build", (layer,), 5e-4, (5e-4, 5e-4), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32, "cpu", "2.9", 10,
-        BusyCores(2, pace, shared_pace),
-    )  # fmt: skip
+    profile = replace(PROFILE, busy=BusyCores(2, pace, shared_pace))
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": workers})
     found = sharing(WORK).exchange(asked).cores
     assert found is not None

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from distsim.arrays import Floats
 from distsim.calibration import CalibrationPlan
 from distsim.calibration.operations import CORRECTIONS, Correction
 from distsim.calibration.plan import PASSES, Probe, Shows
@@ -20,6 +21,7 @@ from distsim.runtime import expected_time
 from distsim.runtime.calibrate import expected_of
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
+from distsim.trace import Trace
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,31 @@ def test_a_schedule_s_turn_is_found_again(workers: int) -> None:
     half = turn / 2  # at each end
     cores = Cores(float(workers), step_seconds=0.4, count=workers, turn_seconds=half, arrival_turn_seconds=half)
     trace = story.run(asked.replacing({"compute.added": "0 s"}), cores=cores)
-    ((_, _, amount, seconds),) = probe.corrections(trace)
+    amount, seconds = corrections(probe, trace)["schedule_turn"]
     all_reduce = 2 * (workers - 1) * (amount / workers / 125e6 + turn)
     assert seconds == pytest.approx(all_reduce, rel=1e-6)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_wake_up_is_found_again(workers: int) -> None:
+    """Each forward waits for its gather, which takes longer than a forward."""
+    probe = correcting_probe(workers, "schedule_turn")
+    cores = Cores(float(workers), step_seconds=8e-3, count=workers, wake_seconds=3e-4)
+    trace = story.run(probe.scenario.replacing({"cluster.bandwidth": "100 Mbit/s"}), cores=cores)
+    _, seconds = corrections(probe, trace)["wake"]
+    assert seconds == pytest.approx(np.full(len(seconds), 3e-4), rel=1e-6)
+
+
+def test_no_wake_up_shows_where_no_forward_waits() -> None:
+    """But for the first, all gathers are over long before their forwards."""
+    probe = correcting_probe(2, "schedule_turn")
+    trace = story.run(probe.scenario, cores=Cores(2.0, step_seconds=0.4, count=2, wake_seconds=3e-4))
+    assert "wake" not in corrections(probe, trace)
+
+
+def corrections(probe: Probe, trace: Trace) -> dict[Correction, tuple[float, Floats]]:
+    """By kind, the amount and the seconds."""
+    return {kind: (amount, seconds) for kind, _, amount, seconds in probe.corrections(trace)}
 
 
 def test_other_probes_correct_nothing() -> None:
@@ -187,8 +211,8 @@ def test_a_schedule_s_turn_shows_in_the_reduce_scatters_beside_backward(workers:
     """Twice, since an all-reduce has an all-gather beside."""
     probe = correcting_probe(workers, "schedule_turn")
     trace = simulate(probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "1 Gbit/s"}))
-    ((shown, found, amount, seconds),) = probe.corrections(trace)
-    assert (shown, found) == ("schedule_turn", workers)
+    assert {found for _, found, _, _ in probe.corrections(trace)} == {workers}
+    amount, seconds = corrections(probe, trace)["schedule_turn"]
     np.testing.assert_allclose(seconds, 2 * (workers - 1) / workers * amount / 125e6, rtol=1e-9)
     assert list(probe.samples(trace)) == list(probe.work(trace)) == []
 
@@ -198,7 +222,7 @@ def test_no_turn_shows_where_the_first_exchange_outlasts_backward(shows: Correct
     """Its links are slow, or the computing is short: it then travels beside free cores."""
     probe = correcting_probe(2, shows)
     slow = probe.scenario.replacing({"compute.added": "80 ms", "cluster.bandwidth": "10 Mbit/s"})
-    assert list(probe.corrections(simulate(slow))) == []
+    assert shows not in corrections(probe, simulate(slow))
 
 
 @pytest.mark.parametrize("pause", [0.0, 2.0, -1.0])

@@ -202,6 +202,28 @@ def test_a_profile_computes_on_shared_cores(policy: dict[str, Any]) -> None:
     assert crowded.total_seconds >= 4 * STEPS * PROFILE.step_seconds
 
 
+def sharded_with_wake_ups(bandwidth: str, seconds: float) -> Trace:
+    """Two workers at stage 3; each of 4 units is gathered before its forward, and again before its backward."""
+    table = scenario(2, {"kind": "sharded", "stage": 3}).table() | {"workload": {"profile": PROFILE.as_dict()}}
+    table["cluster"] |= {"bandwidth": bandwidth, "latency": "0 s"}
+    return run(Scenario.of(table), Cores(FREE, step_seconds=PROFILE.step_seconds, wake_seconds=seconds))
+
+
+def test_a_worker_wakes_up_after_each_gather_that_it_waited_for() -> None:
+    """On slow links it waits for all."""
+    trace = sharded_with_wake_ups("1 Mbit/s", 1e-4)
+    gathered = np.sort(trace.spans.of_kind(SpanKind.ALL_GATHER).end_seconds)
+    begun = np.sort(trace.spans.of_kind(SpanKind.FORWARD, SpanKind.BACKWARD).start_seconds)
+    assert len(begun) == 2 * STEPS * 8
+    np.testing.assert_allclose(begun - gathered, 1e-4, rtol=1e-6)
+
+
+def test_a_worker_that_waits_for_no_gather_needs_not_wake_up() -> None:
+    """On fast links it waits for the first of forward and of backward alone; the others come while it computes."""
+    without, wakes = (sharded_with_wake_ups("1000 Gbit/s", seconds).total_seconds for seconds in (0.0, 1e-4))
+    assert wakes - without == pytest.approx(STEPS * 2 * 1e-4, rel=1e-3)
+
+
 def test_ddp_works_on_each_bucket_before_its_all_reduce() -> None:
     """One worker: a step is 9 ms of computing, and 2 ms for one bucket, or 1.25 ms for the last of four."""
     cores = Cores(capacity=2.0, step_seconds=9e-3, call_seconds=1e-3, bucket_byte_seconds=62.5e-6)
