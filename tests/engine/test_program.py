@@ -282,12 +282,13 @@ def test_a_backward_waits_for_all_parameters_that_it_needs(
     layers = (
         Layer("biases", 1_000_000, 1e-3, 1e-3, none, none),
         Layer("weights", 4_000_000, 1e-3, 2e-3, none, none, needed_ahead=ahead),
-        Layer("first", 2_000_000, 1e-3, 3e-3, none, none),
+        Layer("second", 2_000_000, 1e-3, 3e-3, none, none),
+        Layer("first", 2_000_000, 1e-3, 4e-3, none, none),
     )
     profile = Profile("m.py:build", layers, 0.0, none, CoreSeconds(0.0, 0.0, 0.0), 0, 1, "cpu", "2.9", steps=5)
     found = scenario(sharded(3, prefetch=prefetch), workers=2, compute={"mean": "0 s"}, workload={"profile": profile})
     trace = ENGINES[engine](found)
-    begun = starts(trace, SpanKind.BACKWARD)["2"] - starts(trace, SpanKind.FORWARD)["2"] - 1.0
+    begun = starts(trace, SpanKind.BACKWARD)["3"] - starts(trace, SpanKind.FORWARD)["3"] - 1.0
     assert begun == pytest.approx(waited, rel=1e-6)
 
 

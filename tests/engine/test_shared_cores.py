@@ -224,6 +224,14 @@ def test_a_worker_that_waits_for_no_gather_needs_not_wake_up() -> None:
     assert wakes - without == pytest.approx(STEPS * 2 * 1e-4, rel=1e-3)
 
 
+def test_only_gathers_have_wake_ups() -> None:
+    """That of a worker that waits for a sum is part of the call."""
+    one = scenario(2, {"kind": "tensor"}, "4 MB", bandwidth="1 GB/s", latency="0 s")
+    asked = Scenario.of(one.table() | {"workload": {"model": "transformer"}})
+    seconds = [run(asked, Cores(FREE, step_seconds=9e-3, wake_seconds=wake)).total_seconds for wake in (0.0, 1e-4)]
+    assert seconds[0] == seconds[1] > 0.0
+
+
 def test_ddp_works_on_each_bucket_before_its_all_reduce() -> None:
     """One worker: a step is 9 ms of computing, and 2 ms for one bucket, or 1.25 ms for the last of four."""
     cores = Cores(capacity=2.0, step_seconds=9e-3, call_seconds=1e-3, bucket_byte_seconds=62.5e-6)

@@ -115,6 +115,33 @@ def test_a_profile_tells_when_backward_first_needs_each_layer(model: str) -> Non
     assert {needed for needed, _ in ahead.values()} == {0}
 
 
+USED_TWICE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.between = nn.Linear(8, 8, bias=False), nn.Linear(8, 8)
+        self.shared = nn.Parameter(torch.eye(8))
+
+    def forward(self, inputs):
+        return (self.between(self.before(inputs) @ self.shared) @ self.shared).square().mean()
+
+def build():
+    return Model(), (torch.ones(6, 8),)
+"""
+
+
+def test_what_backward_uses_twice_is_needed_from_the_first_use_on(tmp_path: Path) -> None:
+    """Before the two gradients of the layer between both uses, and again in its own turn."""
+    (tmp_path / "twice.py").write_text(USED_TWICE, "utf-8")
+    found = profile(f"{tmp_path / 'twice.py'}:build", steps=3, warm_up=1)
+    ahead = {layer.name: layer.needed_ahead for layer in found.layers}
+    assert [layer.name for layer in found.layers[2:]] == ["shared", "before.weight"]
+    assert (ahead["shared"], ahead["before.weight"]) == (2, 0)
+
+
 def test_times_belong_to_the_layers_that_take_them(tmp_path: Path) -> None:
     """The layer in the middle has 16 times the work of its neighbours, forward and backward."""
     (tmp_path / "m.py").write_text(DEEP, "utf-8")
