@@ -226,8 +226,8 @@ def test_a_worker_that_waits_for_no_gather_needs_not_wake_up() -> None:
 
 def test_only_gathers_have_wake_ups() -> None:
     """That of a worker that waits for a sum is part of the call."""
-    one = scenario(2, {"kind": "tensor"}, "4 MB", bandwidth="1 GB/s", latency="0 s")
-    asked = Scenario.of(one.table() | {"workload": {"model": "transformer"}})
+    table = scenario(2, SYNCHRONOUS, bandwidth="1 GB/s", latency="0 s").table()
+    asked = Scenario.of(table | {"policy": {"kind": "tensor"}, "workload": {"model": "transformer"}})
     seconds = [run(asked, Cores(FREE, step_seconds=9e-3, wake_seconds=wake)).total_seconds for wake in (0.0, 1e-4)]
     assert seconds[0] == seconds[1] > 0.0
 
