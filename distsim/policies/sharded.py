@@ -104,7 +104,7 @@ class Sharded(Programmed):
 def _needed(units: list[list[int]], ahead: list[int]) -> list[list[int]]:
     """For each unit, the units whose parameters its backward needs, and no backward before it: itself and earlier ones.
 
-    >>> _needed([[0, 1], [2], [3]], ahead=[0, 1, 0, 1])    # the second layer is needed with the third
+    >>> _needed([[0, 1], [2], [3]], ahead=[0, 1, 0, 0])    # the second layer is needed with the third
     [[0], [1, 0], [2]]
     """
     unit_of = {layer: number for number, unit in enumerate(units) for layer in unit}
