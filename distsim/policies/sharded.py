@@ -88,10 +88,8 @@ class Sharded(Programmed):
 
         gather(1 + self.prefetch)
         for number, seconds in zip(reversed(range(len(units))), added.buckets, strict=True):
-            part, after = (
-                backward * len(units[number]),
-                max(gathered.get(one, len(units) - 1) for one in needed[number]),
-            )
+            part = backward * len(units[number])
+            after = max(gathered.get(one, len(units) - 1) for one in needed[number])
             if self.stage >= 2:
                 after = max(after, summed.get(number + GRADIENT_UNITS, 0))
             computations.append(Computation("backward", number, part, seconds, (after,)))

@@ -292,6 +292,22 @@ def test_a_backward_waits_for_all_parameters_that_it_needs(
     assert begun == pytest.approx(waited, rel=1e-6)
 
 
+@settings(max_examples=reduced(100))
+@given(st.data())
+def test_engines_agree_and_end_whatever_a_backward_needs(data: st.DataObject) -> None:
+    none = (0.0, 0.0)
+    layers = tuple(
+        Layer(f"layer {number}", size, 1e-3, 2e-3 * (number + 1), none, none, data.draw(st.integers(0, number)))
+        for number, size in enumerate(data.draw(st.lists(st.sampled_from([1000, 10**6, 4 * 10**6]), min_size=1)))
+    )
+    profile = Profile("m.py:build", layers, 0.0, none, CoreSeconds(0.0, 0.0, 0.0), 0, 1, "cpu", "2.9", steps=5)
+    stage, prefetch, workers = data.draw(st.tuples(st.integers(1, 3), st.integers(0, 4), st.integers(1, 4)))
+    buckets = data.draw(st.sampled_from([{}, {"bucket": "2 MB"}]))
+    policy = sharded(stage, prefetch=prefetch, **buckets)
+    found = scenario(policy, workers=workers, compute={"mean": "0 s"}, workload={"profile": profile})
+    assert_same(*(run(found) for run in ENGINES.values()))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_worker_updates_its_own_part_of_a_profiled_model(engine: str) -> None:
     """Layers of 1 and 3 ms forward, 2 and 5 ms backward; 9 ms of optimizer are 3 ms for each of three workers."""
