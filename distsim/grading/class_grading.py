@@ -29,6 +29,7 @@ from distsim.grading.shared_fork_server import shared_fork_server
 from distsim.grading.submission import Submission
 from distsim.grading.trust import check_confined
 from distsim.progress import Phase, Report
+from distsim.testbed import slow_imports
 
 RESULTS, FEEDBACK, GRADEBOOK = "results", "feedback", "gradebook.csv"
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
@@ -72,7 +73,8 @@ def grade_all(
     again = list(grades)
     failed: dict[str, str] = {}
     stop = threading.Event()
-    with shared_fork_server() as server, ThreadPoolExecutor(jobs, thread_name_prefix="grading") as pool:
+    imports = slow_imports.needed(lab.contents_for_ranks())
+    with shared_fork_server(imports) as server, ThreadPoolExecutor(jobs, thread_name_prefix="grading") as pool:
         waiting = {
             pool.submit(grade, one, lab, seed=seed, trust=trust, server=server, stop=stop): one
             for one in submissions

@@ -17,6 +17,7 @@ from distsim.grading.result import Result
 from distsim.grading.shared_fork_server import shared_fork_server
 from distsim.grading.submission import Submission
 from distsim.progress import Report
+from distsim.testbed import slow_imports
 
 TRIES = 2  # a kernel may fail to start on a busy machine
 
@@ -87,8 +88,9 @@ def grade(
     found: dict[str, Result] = {}
     reason = submission.missing
     if submission.content is not None:
+        imports = slow_imports.needed([*lab.contents_for_ranks(), submission.content])
         for _ in range(TRIES):
-            with nullcontext(server) if server else shared_fork_server() as at:
+            with nullcontext(server) if server else shared_fork_server(imports) as at:
                 ended = notebook_run.run(
                     lab, submission.content, seed=seed, server=at, trust=trust, stop=stop, progress=progress
                 )

@@ -102,6 +102,10 @@ class Lab:
         """The lab's own files, with which every submission is graded."""
         return [self.folder / name for name in (*PRISTINE, *self.about.files)]
 
+    def contents_for_ranks(self) -> list[bytes]:
+        """The contents of the lab's own files that ranks get."""
+        return [files.read(self.folder / name, MOST_MEGABYTES) for name in (RANKS, *self.about.files)]
+
     def sha256(self) -> str:
         """The hash of the lab's own files. When the hash changes, submissions are graded again."""
         return _sha256(self.pristine)

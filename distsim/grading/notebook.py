@@ -9,8 +9,8 @@
     lab.total()
 
 During grading, results are also written to the file named by the variable RESULTS_VARIABLE, inputs are drawn from the
-seed in SEED_VARIABLE, and ranks are forked by the server at SERVER_VARIABLE. These variables are removed from the
-environment before any rank starts.
+seed in SEED_VARIABLE, ranks are forked by the server at SERVER_VARIABLE, and checks are judged ahead. These variables
+are removed from the environment before any rank starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import atexit
 import json
 import os
 import re
-from contextlib import ExitStack
 from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from distsim.files import write_text
 from distsim.grading import four_stages
 from distsim.grading.card import Points, Total, broken, card, pointer
 from distsim.grading.four_stages import Values
+from distsim.grading.judge import Judge, JudgesAhead, Judging
 from distsim.grading.lab import ABOUT, SCENARIO, TASKS, Lab, find
 from distsim.grading.nbgrader import autogrades
 from distsim.grading.result import Result
@@ -37,12 +37,11 @@ from distsim.scenario import Scenario
 
 if TYPE_CHECKING:
     from distsim.figures import Captioned
-    from distsim.grading.check import Check
-    from distsim.testbed import Testbed
 
 RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
 SEED_VARIABLE = "DISTSIM_GRADING_SEED"
 SERVER_VARIABLE = "DISTSIM_GRADING_FORK_SERVER"
+JUDGES_AHEAD = 2  # while grading; ranks wait for each other's small messages, so more than one run fits on two cores
 GUESSES = "guesses.json"
 LINE = re.compile(rf"\({re.escape(TASKS)}:(\d+)[^()]*\)$")
 
@@ -61,18 +60,19 @@ class Notebook:
         seed = os.environ.pop(SEED_VARIABLE, None)
         self._seed = int(seed) if seed else self.lab.seed()
         server = os.environ.pop(SERVER_VARIABLE, None)
-        self._server = Path(server) if server else None
+        judges = [
+            Judge(self.lab.folder, seed=self._seed, server=Path(server) if server else None)
+            for _ in range(JUDGES_AHEAD if file else 1)
+        ]
+        self._judge: Judging = JudgesAhead(judges, self.lab.checks.values()) if file else judges[0]
         self._results: dict[str, Result] = {}
         self._refused: dict[str, str] = {}  # why a check could not be run
         self._broken: tuple[str, str] = ("", "")  # the check whose card told why tasks.py cannot be imported, and why
-        self._testbed: Testbed | None = None
-        self._open = ExitStack()
         atexit.register(self.close)
 
     def close(self) -> None:
         """Ends the processes of the checks. The next check starts new processes."""
-        self._testbed = None
-        self._open.close()
+        self._judge.close()
 
     def __dir__(self) -> list[str]:
         return ["check", "close", "guess", "lab", "overlay", "run", "scenario", "total"]
@@ -95,7 +95,7 @@ class Notebook:
                 "check", name, f"is no check of {self.lab.key}", f"take one of {', '.join(self.lab.checks)}"
             )
         try:
-            result = self._judged(found)
+            result = self._judge.judged(found)
         except RunError as error:
             self._refused[name] = str(error)
             self._note()
@@ -104,15 +104,6 @@ class Notebook:
         self._refused.pop(name, None)
         self._note()
         return self._shown(result)
-
-    def _judged(self, check: Check) -> Result:
-        """Judges once more, with new processes, if no ranks could be started: a busy machine may be the reason."""
-        try:
-            return check.judged(self._running())
-        except RunError:
-            self.close()
-            self._server = None
-            return check.judged(self._running())
 
     def total(self) -> Total:
         """The sum of the points of the checks that ran, out of those of all checks."""
@@ -136,15 +127,6 @@ class Notebook:
         lines = (self.lab.folder / TASKS).read_text("utf-8", errors="replace").splitlines() if named else []
         number = int(named[1]) if named else 0
         return f"line {number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
-
-    def _running(self) -> Testbed:
-        if self._testbed is None:
-            from distsim.grading.trust import trusted
-            from distsim.testbed import Testbed
-
-            testbed = Testbed(self.lab.folder, trusted=trusted(), seed=self._seed, server=self._server)
-            self._testbed = self._open.enter_context(testbed)
-        return self._testbed
 
     def _note(self) -> None:
         """Writes the results so far. A check that could not be run is told as well: it is not the student's fault."""

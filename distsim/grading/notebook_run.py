@@ -6,6 +6,7 @@ parent process ends.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -27,6 +28,7 @@ from distsim.grading.trust import trust_variables
 from distsim.progress import Phase, Report
 from distsim.runtime.launch import lifeline, process_tree
 from distsim.runtime.launch.owned_process import started
+from distsim.testbed.run import ONE_THREAD
 
 START_SECONDS = 120.0  # for pytest and a kernel to start on a busy machine
 POLL_SECONDS = 0.05
@@ -133,7 +135,7 @@ def _past_deadline(
 def _environment(results: Path, seed: int, server: Path, trust: bool) -> dict[str, str]:
     given = {RESULTS_VARIABLE: str(results), SEED_VARIABLE: str(seed), SERVER_VARIABLE: str(server)}
     given["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    environment = os.environ | given | trust_variables(trust)
+    environment = os.environ | ONE_THREAD | given | trust_variables(trust)
     for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)
     return environment
@@ -142,6 +144,7 @@ def _environment(results: Path, seed: int, server: Path, trust: bool) -> dict[st
 def main(place: Path, check_seconds: float) -> int:
     """Runs the notebook in `place` through nbval. Returns pytest's exit status, which decides nothing."""
     lifeline.keep(process_tree.abandon, inherit=False)
+    gc.disable()  # this process ends with the notebook, so collecting would only delay it
     import pytest
 
     _kernels_on_sockets(place.parents[1])

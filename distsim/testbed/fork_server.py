@@ -1,10 +1,13 @@
 """The fork server: a process that imports torch once and forks the ranks of every run. It runs only our own code.
 
-    python -m distsim.testbed.fork_server CHANNEL      # for the testbed at the other end of this socket
-    python -m distsim.testbed.fork_server LISTENER -   # for all testbeds that connect, until standard input ends
+    python -m distsim.testbed.fork_server CHANNEL
+        for the testbed at the other end of this socket
+    python -m distsim.testbed.fork_server LISTENER - [MODULE ...]
+        for all testbeds that connect, until standard input ends; it imports the modules before the first one asks
 
-Both are numbers of descriptors. The fork server forks a *runner* for each run. The runner starts the ranks in their
-sandbox, hands their outputs to the testbed, reports how the ranks ended, and ends everything when it gets SIGTERM.
+CHANNEL and LISTENER are numbers of descriptors. The fork server forks a *runner* for each run. The runner starts the
+ranks in their sandbox, hands their outputs to the testbed, reports how the ranks ended, and ends everything when it
+gets SIGTERM.
 """
 
 from __future__ import annotations
@@ -29,7 +32,6 @@ from distsim.errors import DistsimError
 from distsim.testbed import frames, large_pages
 from distsim.testbed.deadline import Computed
 from distsim.testbed.namespaces import python_places
-from distsim.testbed.rank_main import run_rank
 from distsim.testbed.sandbox import Limits, Sandbox
 
 LOOK_SECONDS = 0.02
@@ -38,12 +40,12 @@ TELL_SECONDS = 1.0
 
 def main() -> None:
     """Serves one testbed until it closes its end of the socket, or several until standard input ends."""
-    first, several = _socket(int(sys.argv[1])), sys.argv[2:] == ["-"]
+    first, several, imports = _socket(int(sys.argv[1])), sys.argv[2:3] == ["-"], sys.argv[3:]
     lifeline = _without_input()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
+    _import(["distsim.testbed.rank_main", *imports])
     python_places()  # once for all runs
-    _settle_memory()
     listening: list[socket.socket | int] = [first, lifeline] if several else []
     channels = [] if several else [first]
     while listening or channels:
@@ -76,7 +78,6 @@ def _serve(channel: socket.socket, held: Iterable[int]) -> None:
         raise EOFError("the testbed is gone before it has given the descriptors of its run")
     if missing := [name for name in job["imports"] if name not in sys.modules]:
         _import(missing)
-        _settle_memory()
     pid = os.fork()
     if pid == 0:
         for descriptor in set(held):
@@ -87,29 +88,30 @@ def _serve(channel: socket.socket, held: Iterable[int]) -> None:
     frames.send(channel, {"runner": pid})
 
 
-def _settle_memory() -> None:
-    """Prepares the memory for forks."""
-    gc.freeze()  # otherwise each rank's garbage collector would visit, and so copy, all pages of torch's objects
-    large_pages.gather()
-
-
 def _import(names: Iterable[str]) -> None:
-    """Imports modules that take seconds, so that it happens once, here. A rank itself tells about a missing module.
+    """Imports modules that take seconds, so that it happens once, here, and prepares the memory for forks.
 
-    torch's optimizers create a folder for compiled kernels, which must not stay among the temporary files.
+    A rank itself tells about a missing module. torch's optimizers create a folder for compiled kernels, which must not
+    stay among the temporary files.
     """
+    gc.disable()  # imports leave nothing to collect
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
         for name in names:
             with suppress(ImportError):
                 importlib.import_module(name)
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    gc.freeze()  # otherwise each rank's garbage collector would visit, and so copy, all pages of torch's objects
+    gc.enable()
+    large_pages.gather()
 
 
 def _run(job: dict[str, Any], descriptors: list[int]) -> NoReturn:
     """The runner of one run. It ends together with its ranks."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _leave)
+    from distsim.testbed.rank_main import run_rank  # imports torch, and has been imported before the fork
+
     report, *lines = map(_socket, descriptors)
     try:
         with Sandbox.start(

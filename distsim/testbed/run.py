@@ -21,7 +21,7 @@ import numpy as np
 from distsim import toml
 from distsim.cluster import Cluster
 from distsim.errors import InputError, RunError
-from distsim.testbed import frames
+from distsim.testbed import frames, slow_imports
 from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.patience import Patience
 from distsim.testbed.run_monitor import ENDED, Run, RunMonitor
@@ -39,11 +39,7 @@ KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's me
 )
 FORK_SERVER = (sys.executable, "-m", "distsim.testbed.fork_server")
 READ_BYTES = 2**20
-NEEDS = {  # modules that take seconds to import, by the word in the ranks' files that tells of their use
-    b"optim": "torch._dynamo",  # imported by the first optimizer of a process
-    b"lightning": "lightning.pytorch",
-    b"accelerate": "accelerate",
-}
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # numpy's further threads would spin beside the ranks, for nothing
 
 
 class Testbed:
@@ -162,8 +158,7 @@ class Testbed:
             files = FolderCopy.of(self.folder, self._names(), most_bytes=self._limits.file_bytes)
         except InputError:  # the run itself will tell
             return []
-        contents = [content for content, _ in files.contents.values()]
-        return [name for word, name in NEEDS.items() if any(word in content for content in contents)]
+        return slow_imports.needed(content for content, _ in files.contents.values())
 
     @contextmanager
     def _started(self, job: dict[str, Any], world: int) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
@@ -210,7 +205,7 @@ class Testbed:
 
 def kept_environment() -> dict[str, str]:
     """The variables that a fork server gets, and with it the ranks."""
-    return {name: value for name, value in os.environ.items() if KEPT_VARIABLES.fullmatch(name)}
+    return {name: value for name, value in os.environ.items() if KEPT_VARIABLES.fullmatch(name)} | ONE_THREAD
 
 
 def _end(runner: int, report: socket.socket) -> None:

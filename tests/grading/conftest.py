@@ -40,10 +40,7 @@ class FakeTestbed:
     def draw_for(self, check: str) -> None:
         self.rng = np.random.default_rng([*check.encode()])
 
-    def __enter__(self) -> FakeTestbed:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
+    def close(self) -> None:
         self.closed = True
 
 

@@ -71,6 +71,15 @@ def test_a_rank_holds_no_socket_but_its_own_and_has_an_empty_input(server: Path)
     assert all(sockets == 1 and text == "" for sockets, text in found[0])
 
 
+@pytest.mark.parametrize(("imports", "imported"), [((), False), (("no_such_module", "colorsys"), True)])
+def test_a_server_imports_what_it_is_told_to_before_anybody_asks(
+    tmp_path: Path, *, imports: tuple[str, ...], imported: bool
+) -> None:
+    (tmp_path / "ranks.py").write_text("import sys\n\n\ndef here(tasks):\n    return 'colorsys' in sys.modules\n")
+    with shared_fork_server(imports) as place, Testbed(tmp_path, server=place) as one:
+        assert one.run("here", [{}] * 2, student=False).results == [imported, imported]
+
+
 def test_a_server_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="the fork server has ended"), Testbed(TESTED, server=tmp_path / "none") as one:
         numbers(one)

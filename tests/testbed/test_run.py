@@ -276,11 +276,21 @@ def test_modules_that_the_files_name_are_imported_once_for_all_ranks(
         "import sys\n\n\ndef here(tasks):  # colours, and nothing of the kind\n    return 'colorsys' in sys.modules\n"
     )
     for needs, imported in (({}, False), ({b"nothing": "no_such_module", b"colours": "colorsys"}, True)):
-        monkeypatch.setattr("distsim.testbed.run.NEEDS", needs)
+        monkeypatch.setattr("distsim.testbed.slow_imports.NEEDS", needs)
         with Testbed(tmp_path) as bed:
             run = bed.run("here", [{}] * 2, student=False)
         assert run.failure is None
         assert run.results == [imported, imported]
+
+
+def test_a_rank_collects_its_own_garbage_but_does_not_visit_what_was_imported_before(tmp_path: Path) -> None:
+    (tmp_path / "ranks.py").write_text(
+        "import gc\n\n\ndef here(tasks):\n    return {'on': gc.isenabled(), 'left alone': gc.get_freeze_count()}\n"
+    )
+    with Testbed(tmp_path) as bed:
+        (found,) = bed.run("here", [{}], student=False).results
+    assert found["on"]
+    assert found["left alone"] > 100_000, "the objects of torch alone are more"
 
 
 @pytest.mark.parametrize("trusted", [False, True])
