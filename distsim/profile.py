@@ -102,7 +102,8 @@ class Profile:
     what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
     many were timed. ddp_seconds: of a step of one worker under DDP, which handles gradients more often, without its
     all-reduce. busy: how workers compute at once. Both are None where they were not measured. Raises ValueError where
-    the gradients' times do not grow, or parameters are needed ahead of more gradients than there are.
+    the gradients' times do not grow, parameters are needed ahead of more gradients than there are, or or there are no
+    bytes or no time.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
     >>> found = Profile("m.py:build", (layer,), 0.0005, (0.0005, 0.0005), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32,
@@ -140,6 +141,8 @@ class Profile:
                 )
         if not self.gradient_bytes:
             raise ValueError("has gradients of 0 bytes in all")
+        if self.step_seconds < (least := BOUNDS["second"][0]):
+            raise ValueError(f"has a step of {self.step_seconds:g} seconds, and the least is {least:g}")
 
     @cached_property
     def gradient_bytes(self) -> int:

@@ -290,6 +290,7 @@ def spoiled(**changes: Any) -> dict[str, Any]:
 
 
 LAYER = profile_of().as_dict()["layers"][0]
+NO_TIME = LAYER | {"forward_seconds": 0.0, "ready_seconds": 0.0}
 BROKEN: dict[str, tuple[object, str]] = {
     "no JSON": ("{", "JSON"),
     "a list": ([], "= []"),
@@ -307,6 +308,8 @@ BROKEN: dict[str, tuple[object, str]] = {
         "ahead of 1 gradients, and only 0",
     ),
     "no bytes at all": (spoiled(layers=[LAYER | {"bytes": 0}]), "0 bytes"),
+    "no time at all": (spoiled(layers=[NO_TIME], optimizer_seconds=0.0), "a step of 0 seconds"),
+    "hardly a time": (spoiled(layers=[NO_TIME], optimizer_seconds=5e-324), "seconds, and the least is 1e-12"),
 }
 
 
