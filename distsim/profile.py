@@ -102,7 +102,7 @@ class Profile:
     what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
     many were timed. ddp_seconds: of a step of one worker under DDP, which handles gradients more often, without its
     all-reduce. busy: how workers compute at once. Both are None where they were not measured. Raises ValueError where
-    the gradients' times do not grow, parameters are needed ahead of more gradients than there are, or or there are no
+    the gradients' times do not grow, parameters are needed ahead of more gradients than there are, or there are no
     bytes or no time.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
