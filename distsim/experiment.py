@@ -12,7 +12,7 @@ from distsim.comparison import Comparison, compare, link_differences, network_di
 from distsim.errors import InputError
 from distsim.progress import Report, bar
 from distsim.runtime import other_work
-from distsim.runtime.emulation.report import describe, latency_is_measured, predicted_on
+from distsim.runtime.emulation.report import describe, earlier, latency_is_measured, predicted_on
 from distsim.runtime.measure import measure, measure_all
 from distsim.scenario import Scenario, check_scenario
 from distsim.simulation import check_simulated, simulate
@@ -102,7 +102,7 @@ def predict_and_emulate(
             notes.append("the prediction uses this measured latency in place of the scenario's")
         if work := _server_seconds(measured.metadata):
             notes.append(f"the server's own work per update takes {show(work, 'second')}, measured in the warm-up")
-    notes += other_work.notes(measured.metadata)
+    notes += [*earlier(predicted, emulation), *other_work.notes(measured.metadata)]
     return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 

@@ -18,7 +18,7 @@ from distsim.errors import InputError, NotAvailableYetError
 from distsim.experiment import predict_and_emulate, predict_emulated
 from distsim.runtime.calibrate import calibrate
 from distsim.runtime.emulation.plan import Host, NetworkPlan
-from distsim.runtime.emulation.report import describe, predicted_on
+from distsim.runtime.emulation.report import describe, earlier, predicted_on
 from distsim.runtime.measure import measure_all
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -192,6 +192,30 @@ def test_the_prediction_takes_the_measured_latency_where_none_was_imposed() -> N
     imposed = without | {"latency_seconds": 0.002}
     assert predicted_on(asked, imposed) == asked
     assert "latency 2 ms; a message without content took 40 us" in describe(imposed)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "mean", "told"),
+    [
+        ("64 kB", "1 ms", "5.12 ms (34%)"),  # messages of 32 kB, each by all the time it takes
+        ("64 kB", "10 ms", None),
+        ("1 MB", "1 ms", "9 ms (10%)"),  # messages of 500 kB: each by 450 us
+        ("25 MB", "1 ms", None),
+    ],
+)
+def test_a_run_of_short_messages_is_told_by_how_much_emulated_links_may_shorten_it(
+    gradient: str, mean: str, told: str | None
+) -> None:
+    asked = Scenario.of(
+        {
+            "name": "short", "steps": 10, "cluster": {"workers": 2, "bandwidth": "1 Gbit/s", "latency": "0 s"},
+            "compute": {"mean": mean}, "workload": {"gradient": gradient}, "policy": {"kind": "synchronous"},
+            "communication": RING,
+        }
+    )  # fmt: skip
+    hosts = [{"ranks": [rank], "up_bytes_per_second": 250e6 / (1 + rank)} for rank in (1, 0)]
+    found = earlier(simulate(asked), {"hosts": hosts})
+    assert (f"up to {told} shorter" in found[0]) if told else found == []
 
 
 def test_the_prediction_takes_the_servers_work_of_the_warm_up() -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from distsim.runtime.emulation.shaping import EARLY_SECONDS
 from distsim.units import show, write
 
 if TYPE_CHECKING:
     from distsim.scenario import Scenario
+    from distsim.trace import Trace
+
+NOTABLE_SHARE = 0.05  # of a run
 
 
 def predicted_on(scenario: Scenario, emulation: dict[str, Any]) -> Scenario:
@@ -35,6 +41,25 @@ def describe(emulation: dict[str, Any]) -> str:
     slowest, fastest = (show(rate, "byte/second") for rate in (min(rates), max(rates)))
     bandwidth = slowest if slowest == fastest else f"{slowest} to {fastest}"
     return f"the scenario's links emulated on this machine: {bandwidth} of payload, {_latency(emulation)}"
+
+
+def earlier(predicted: Trace, emulation: dict[str, Any]) -> list[str]:
+    """A sentence if the run may end much sooner on its emulated links than on real ones, since its messages are short.
+
+    predicted: on the scenario's links. See `shaping` for why messages are early.
+    """
+    rates = {rank: host["up_bytes_per_second"] for host in emulation["hosts"] for rank in host["ranks"]}
+    source = predicted.transfers.source
+    wire_seconds = predicted.transfers.bytes / np.array([rates[rank] for rank in range(len(rates))])[source]
+    of_each = np.bincount(source, np.minimum(wire_seconds, EARLY_SECONDS), minlength=1)
+    seconds = float(of_each.max())
+    if seconds <= NOTABLE_SHARE * predicted.total_seconds:
+        return []
+    share = seconds / predicted.total_seconds
+    return [
+        f"a message that finds its emulated link idle arrives up to {show(EARLY_SECONDS, 'second')} early; this run's "
+        f"messages are so short that it may be up to {show(seconds, 'second')} ({share:.0%}) shorter than on real links"
+    ]
 
 
 def _latency(emulation: dict[str, Any]) -> str:

@@ -9,8 +9,8 @@ idle link has a full bucket, whose bytes pass at once, so large buckets make mes
 loses the tokens that its bucket cannot hold; each packet needs a timer, and timers cost CPU. So small packets and small
 buckets make everything too slow when the cores are busy. Therefore packets and buckets are set as times at the link's
 own rate. The times below keep an all-reduce of four ranks on two cores within a few percent; half these times double
-the error. The price: a message that finds its link idle is early by PACKET_SECONDS + UP_LATE_SECONDS at most, which is
-5 % of 1 MiB and 1 % of 4 MiB at 1 Gbit/s. So keep messages large.
+the error. The price: a message that finds its link idle is early by EARLY_SECONDS at most, which is 5 % of 1 MiB and
+1 % of 4 MiB at 1 Gbit/s. So keep messages large.
 
 The down-link's bucket is larger than the up-link's. A single stream already arrives at the rate, and so does not wait
 for a second timer.
@@ -41,6 +41,7 @@ HEADROOM_BYTES = 400  # bytes that the kernel sets aside for headers in that lim
 
 PACKET_SECONDS = 250e-6
 UP_LATE_SECONDS = 200e-6
+EARLY_SECONDS = PACKET_SECONDS + UP_LATE_SECONDS  # that a message arrives early on an idle link, at most
 DOWN_LATE_SECONDS = 500e-6
 WINDOW_SECONDS = 500e-6
 SMALLEST_WINDOW_BYTES = 16 * 1024
