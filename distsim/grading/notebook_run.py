@@ -1,12 +1,7 @@
-"""Runs a lab's own notebook with a given tasks.py, in separate processes that end with the run.
-
-As a main program, this module runs the notebook through nbval. Its process and all child processes end when the
-parent process ends.
-"""
+"""Runs a lab's own notebook with a given tasks.py, in separate processes that end with the run."""
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
@@ -17,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +20,13 @@ from distsim.grading.metadata import for_grading, write
 from distsim.grading.notebook import RESULTS_VARIABLE, SEED_VARIABLE, SERVER_VARIABLE
 from distsim.grading.trust import trust_variables
 from distsim.progress import Phase, Report
-from distsim.runtime.launch import lifeline, process_tree
 from distsim.runtime.launch.owned_process import started
 from distsim.testbed.run import ONE_THREAD
 
 START_SECONDS = 120.0  # for pytest and a kernel to start on a busy machine
 POLL_SECONDS = 0.05
 TAIL_CHARACTERS = 2000
-SETTINGS = "[pytest]\n"  # an own file, so that pytest does not search parent folders
+SETTINGS_FILE, SETTINGS = "pytest.ini", "[pytest]\n"  # an own file, so that pytest does not search parent folders
 
 
 class StoppedError(Exception):
@@ -73,7 +66,10 @@ def run(
         place, results = Path(made) / "work" / lab.key, Path(made) / "results" / "results.json"
         _prepare(lab, place, content)
         results.parent.mkdir()
-        command = [sys.executable, "-m", "distsim.grading.notebook_run", str(place), str(lab.about.check_seconds)]
+        command = [
+            sys.executable, "-m", "distsim.runtime.notebook_program", str(place / NOTEBOOK),
+            str(place.parent / SETTINGS_FILE), made, str(lab.about.check_seconds), str(START_SECONDS),
+        ]  # fmt: skip
         with (Path(made) / "output").open("w+b") as output:
             with started(
                 command,
@@ -96,7 +92,7 @@ def _prepare(lab: Lab, place: Path, content: bytes) -> None:
             (place / path.name).write_bytes(path.read_bytes())
     write(for_grading(lab), place / NOTEBOOK)
     (place / TASKS).write_bytes(content)
-    (place.parent / "pytest.ini").write_text(SETTINGS)
+    (place.parent / SETTINGS_FILE).write_text(SETTINGS)
 
 
 def _read(results: Path) -> dict[str, Any]:
@@ -139,37 +135,3 @@ def _environment(results: Path, seed: int, server: Path, trust: bool) -> dict[st
     for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)
     return environment
-
-
-def main(place: Path, check_seconds: float) -> int:
-    """Runs the notebook in `place` through nbval. Returns pytest's exit status, which decides nothing."""
-    lifeline.keep(process_tree.abandon, inherit=False)
-    gc.disable()  # this process ends with the notebook, so collecting would only delay it
-    import pytest
-
-    _kernels_on_sockets(place.parents[1])
-    return int(
-        pytest.main(
-            [
-                "-p", "nbval.plugin", "-p", "no:cacheprovider", "-c", str(place.parent / "pytest.ini"),
-                f"--rootdir={place.parent}", "--nbval-lax", "--nbval-current-env",
-                f"--nbval-cell-timeout={check_seconds}", f"--nbval-kernel-startup-timeout={START_SECONDS}",
-                "-q", "--tb=short", "--color=no", str(place / NOTEBOOK),
-            ]
-        )
-    )  # fmt: skip
-
-
-def _kernels_on_sockets(folder: Path) -> None:
-    """Makes nbval's kernel listen on sockets in `folder`.
-
-    By default a kernel chooses TCP ports before it binds them, so two concurrent graders may choose the same port.
-    """
-    from jupyter_client.manager import KernelManager
-    from nbval import kernel
-
-    kernel.KernelManager = partial(KernelManager, transport="ipc", connection_file=str(folder / "kernel.json"))
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), float(sys.argv[2])))

@@ -134,7 +134,8 @@ def where(frame: FrameType | None = None) -> str:
     """The current line of the student's file, such as `tasks.py:31 in ring_all_reduce`; empty outside that file."""
     frame = frame or sys._getframe(1)
     while frame is not None:
-        if os.path.basename(frame.f_code.co_filename) == STUDENT_FILE:
+        path = frame.f_code.co_filename
+        if path.endswith(STUDENT_FILE) and os.path.basename(path) == STUDENT_FILE:  # the end alone is quicker
             return f"{STUDENT_FILE}:{frame.f_lineno} in {frame.f_code.co_name}"
         frame = frame.f_back
     return ""
