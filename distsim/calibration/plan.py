@@ -101,7 +101,7 @@ class CalibrationPlan:
     """
 
     workers: tuple[int, ...] = (1, 2, 4)
-    sizes: tuple[float, ...] = (16 * 2.0**10, 256 * 2.0**10, 2.0**20, 4 * 2.0**20)
+    sizes: tuple[float, ...] = (16 * 2.0**10, 64 * 2.0**10, 256 * 2.0**10, 2.0**20, 4 * 2.0**20)
     models: tuple[Model, ...] = ("cnn",)
     batch: int = 32
     busy: tuple[int, ...] = ()

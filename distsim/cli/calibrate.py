@@ -60,7 +60,7 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
               metavar="N,N,…", help="Numbers of workers to measure all exchanges with.")  # fmt: skip
 @click.option("--busy", default="", callback=_numbers, metavar="N,N,…",
               help="More numbers of workers, for compute only, with all workers busy.")  # fmt: skip
-@click.option("--sizes", default="16 KiB,256 KiB,1 MiB,4 MiB", show_default=True,
+@click.option("--sizes", default="16 KiB,64 KiB,256 KiB,1 MiB,4 MiB", show_default=True,
               callback=_sizes, metavar="SIZE,SIZE,…", help="Sizes of the measured exchanges.")  # fmt: skip
 @click.option("--model", "models", type=click.Choice(["mlp", "cnn", "transformer"]), multiple=True,
               default=DEFAULT.models, show_default=True,
