@@ -46,7 +46,7 @@ def describe(emulation: dict[str, Any]) -> str:
 def earlier(predicted: Trace, emulation: dict[str, Any]) -> list[str]:
     """A sentence if the run may end much sooner on its emulated links than on real ones, since its messages are short.
 
-    predicted: on the scenario's links. See `shaping` for why messages are early.
+    predicted: the same run, simulated. See `shaping` for why messages are early.
     """
     rates = {rank: host["up_bytes_per_second"] for host in emulation["hosts"] for rank in host["ranks"]}
     source = predicted.transfers.source
