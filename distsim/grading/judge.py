@@ -41,11 +41,11 @@ class Judge:
         the reason.
         """
         try:
-            return check.judged(self._running())
+            return check.judged(self.ready())
         except RunError:
             self.close()
             self._server = None
-            return check.judged(self._running())
+            return check.judged(self.ready())
 
     def close(self) -> None:
         """As `Judging`."""
@@ -53,7 +53,8 @@ class Judge:
             self._testbed.close()
         self._testbed = None
 
-    def _running(self) -> Testbed:
+    def ready(self) -> Testbed:
+        """The testbed, on which no rank has been started yet if it is new."""
         if self._testbed is None:
             from distsim.grading.trust import trusted
             from distsim.testbed import Testbed
@@ -65,8 +66,8 @@ class Judge:
 class JudgesAhead:
     """Judges who judge all `checks` as soon as a notebook asks for one, while it still shows the results before.
 
-    The submission must not change meanwhile, so this is for grading. A check has the same result with any judge, since
-    it draws its inputs from the seed and its name alone.
+    The submission must not change meanwhile, so this is for grading. A check has the same inputs with any judge, since
+    it draws them from the seed and its name alone. Only the patience with a file that ran too long is its own.
     """
 
     def __init__(self, judges: Sequence[Judge], checks: Iterable[Check]) -> None:
@@ -80,6 +81,8 @@ class JudgesAhead:
     def judged(self, check: Check) -> Result:
         """As `Judging`."""
         if self._pool is None:
+            for judge in self._judges:
+                judge.ready()  # not in two threads at once: whether ranks can be confined is tried by a fork
             self._pool = ThreadPoolExecutor(len(self._judges), thread_name_prefix="judge")
             self._results = {one.name: self._pool.submit(self._judge, one) for one in self._checks}
         waiting = self._results.pop(check.name, None) or self._pool.submit(self._judge, check)

@@ -44,7 +44,9 @@ def main() -> None:
     lifeline = _without_input()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the testbed, which then ends the runs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps runners
-    _import(["distsim.testbed.rank_main", *imports])
+    gc.disable()  # imports leave nothing to collect
+    importlib.import_module("distsim.testbed.rank_main")  # with torch
+    _import(imports)
     python_places()  # once for all runs
     listening: list[socket.socket | int] = [first, lifeline] if several else []
     channels = [] if several else [first]
@@ -94,7 +96,7 @@ def _import(names: Iterable[str]) -> None:
     A rank itself tells about a missing module. torch's optimizers create a folder for compiled kernels, which must not
     stay among the temporary files.
     """
-    gc.disable()  # imports leave nothing to collect
+    gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
         for name in names:

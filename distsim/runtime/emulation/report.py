@@ -44,7 +44,7 @@ def describe(emulation: dict[str, Any]) -> str:
 
 
 def earlier(predicted: Trace, emulation: dict[str, Any]) -> list[str]:
-    """A sentence if the run may end much sooner on its emulated links than on real ones, since its messages are short.
+    """A sentence if the messages of a rank are so short that many of them arrive early on the emulated links.
 
     predicted: the same run, simulated. See `shaping` for why messages are early.
     """
@@ -57,8 +57,9 @@ def earlier(predicted: Trace, emulation: dict[str, Any]) -> list[str]:
         return []
     share = seconds / predicted.total_seconds
     return [
-        f"a message that finds its emulated link idle arrives up to {show(EARLY_SECONDS, 'second')} early; this run's "
-        f"messages are so short that it may be up to {show(seconds, 'second')} ({share:.0%}) shorter than on real links"
+        f"a message that finds its emulated link idle arrives up to {show(EARLY_SECONDS, 'second')} early: those that "
+        f"one rank sends up to {show(seconds, 'second')} in all, {share:.0%} of the run, which is so much shorter if it "
+        "waits for each of them"
     ]
 
 
