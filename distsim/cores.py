@@ -39,7 +39,7 @@ class Cores:
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while at least so many
     workers go on computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on
     the cores. wake_seconds: until a worker that waited for parameters computes, since the thread that has gathered them
-    is still on its core.
+    is still on its core. A worker that wakes up takes its core from others as one that computes.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files

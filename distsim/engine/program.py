@@ -84,7 +84,7 @@ class ProgramStory:
             waited |= self.program.exchanges[number].kind == "all_gather" and not exchanged[number].triggered
             yield exchanged[number]
         if waited and self.cores is not None:
-            yield self.hosts.environment.timeout(self.cores.wake_seconds)
+            yield from self.hosts.wake()
 
     def exchange(
         self, worker: int, step: int, queue: Sequence[int], computed: Sequence[simpy.Event],

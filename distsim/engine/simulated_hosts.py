@@ -50,14 +50,24 @@ class SimulatedHosts:
         Where cores are shared, a worker computes on one core at most, and on what the other ranks leave of all cores.
         """
         if self.cores is not None and core_seconds > 0.0:
-            self._computing += 1
-            yield self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0)
-            self._computing -= 1
-            if self._computing < self.cores.count:
-                self._core_free.succeed()
-                self._core_free = self.environment.event()
+            yield from self._on_a_core(self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0))
             core_seconds = 0.0
         yield self.environment.timeout(drawn_seconds + core_seconds)
+
+    def wake(self) -> Story:
+        """A worker that waited for parameters wakes up on shared cores. Its core is taken from the first moment."""
+        assert self.cores is not None
+        yield from self._on_a_core(self.environment.timeout(self.cores.wake_seconds))
+
+    def _on_a_core(self, computed: simpy.Event) -> Story:
+        """A worker keeps a core busy until the event happens."""
+        assert self.cores is not None
+        self._computing += 1
+        yield computed
+        self._computing -= 1
+        if self._computing < self.cores.count:
+            self._core_free.succeed()
+            self._core_free = self.environment.event()
 
     def exchange(self, source: int, target: int, num_bytes: float) -> Flow | DelayedTransfer:
         """Sends bytes as `send` does; where cores are shared, both ends spend core-seconds on them meanwhile.

@@ -202,11 +202,11 @@ def test_a_profile_computes_on_shared_cores(policy: dict[str, Any]) -> None:
     assert crowded.total_seconds >= 4 * STEPS * PROFILE.step_seconds
 
 
-def sharded_with_wake_ups(bandwidth: str, seconds: float) -> Trace:
+def sharded_with_wake_ups(bandwidth: str, seconds: float, **more: Any) -> Trace:
     """Two workers at stage 3; each of 4 units is gathered before its forward, and again before its backward."""
     table = scenario(2, {"kind": "sharded", "stage": 3}).table() | {"workload": {"profile": PROFILE.as_dict()}}
     table["cluster"] |= {"bandwidth": bandwidth, "latency": "0 s"}
-    return run(Scenario.of(table), Cores(FREE, step_seconds=PROFILE.step_seconds, wake_seconds=seconds))
+    return run(Scenario.of(table), Cores(FREE, step_seconds=PROFILE.step_seconds, wake_seconds=seconds, **more))
 
 
 def test_a_worker_wakes_up_after_each_gather_that_it_waited_for() -> None:
@@ -222,6 +222,22 @@ def test_a_worker_that_waits_for_no_gather_needs_not_wake_up() -> None:
     """On fast links it waits for the first of forward and of backward alone; the others come while it computes."""
     without, wakes = (sharded_with_wake_ups("1000 Gbit/s", seconds).total_seconds for seconds in (0.0, 1e-4))
     assert wakes - without == pytest.approx(STEPS * 2 * 1e-4, rel=1e-3)
+
+
+@pytest.mark.parametrize("call", [0.0, 5e-5])
+@pytest.mark.parametrize("turn", [5e-4, 1.0])
+def test_a_gather_waits_for_its_turn_from_the_moment_that_workers_wake_up(call: float, turn: float) -> None:
+    """A unit's gather begins when that of the unit before is over, and workers compute its forward for 2 ms."""
+
+    def seconds(turn: float) -> Any:
+        """Of the gathers before the four forwards of a step; nobody computes during the first."""
+        more = {"count": 2, "call_seconds": call, "turn_seconds": turn}
+        gathers = sharded_with_wake_ups("1 Mbit/s", 1e-4, **more).spans.of_kind(SpanKind.ALL_GATHER)
+        own = gathers.where(gathers.worker == 0)
+        return (own.end_seconds - own.start_seconds)[:4]
+
+    longest = 2.1e-3 - call  # from then on a core is free
+    np.testing.assert_allclose(seconds(turn) - seconds(0.0), [0.0, *[min(turn, longest)] * 3], atol=2e-5)
 
 
 def test_only_gathers_have_wake_ups() -> None:
