@@ -23,18 +23,18 @@ class CtrlC:
 
 signal.signal(signal.SIGINT, signal.{handler})
 sys.meta_path.insert(0, CtrlC())
-sys.argv = ["distsim", "--version"]
+sys.argv = ["distsim", "simulate", "--help"]
 runpy.run_module("distsim", run_name="__main__", alter_sys=True)
 """
 
 
 def interrupted(module: str, handler: str = "default_int_handler") -> subprocess.CompletedProcess[str]:
-    """`python -m distsim --version`, which gets Ctrl-C when it comes to import that module."""
+    """`python -m distsim simulate --help`, which gets Ctrl-C when it comes to import that module."""
     code = INTERRUPTED_AT.format(module=module, handler=handler)
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("module", ["distsim.cli.main", "pydantic", "numpy", "distsim.metrics", "distsim.cli.validate"])
+@pytest.mark.parametrize("module", ["distsim.cli.main", "pydantic", "numpy", "distsim.metrics", "distsim.cli.simulate"])
 def test_ctrl_c_while_it_imports_is_one_message(module: str) -> None:
     done = interrupted(module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "distsim: interrupted\n")
@@ -65,7 +65,7 @@ def test_on_a_terminal_the_message_stands_alone_on_its_line() -> None:
 def test_where_ctrl_c_is_ignored_it_goes_on() -> None:
     done = interrupted("distsim.metrics", "SIG_IGN")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("distsim, version ")
+    assert done.stdout.startswith("Usage: distsim simulate ")
 
 
 def test_the_installed_command_comes_in_by_this_way() -> None:

@@ -235,7 +235,10 @@ INSTEAD = {
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
     """Every command with its name, the ones of a group under the group's."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         if isinstance(command, click.Group):
             yield from commands(command, f"{path}{name} ")
         else:

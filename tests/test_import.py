@@ -9,8 +9,16 @@ import sys
 import pytest
 
 import distsim
+from distsim.cli.main import PLACES
 
 HEAVY = ("torch", "plotly", "ipywidgets", "jupyter", "jupyterlab", "IPython", "pandas", "scipy")
+ALL_COMMANDS = """
+import click
+from distsim.cli.main import distsim
+context = click.Context(distsim)
+for name in distsim.list_commands(context):
+    distsim.get_command(context, name)
+"""
 PUBLIC = [
     "Comparison", "DistsimError", "InputError", "RunError", "Scenario", "Summary", "Trace", "compare", "example",
     "measure", "predict_and_measure", "simulate", "summary",
@@ -34,11 +42,22 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["import distsim", "from distsim import simulate, measure, compare, example", "import distsim.cli.main"],
+    ["import distsim", "from distsim import simulate, measure, compare, example", ALL_COMMANDS],
 )
 def test_importing_needs_nothing_heavy(statement: str) -> None:
-    code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    code = f"import sys\n{statement}\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     assert python(code) == "[]"
+
+
+def test_a_command_imports_no_other() -> None:
+    code = """
+import sys
+from distsim.cli.main import distsim
+distsim.main(["simulate", "--help"], standalone_mode=False)
+print([name for name in sys.modules if name in distsim_commands])
+"""
+    code = code.replace("distsim_commands", repr([place.partition(":")[0] for place in PLACES.values()]))
+    assert python(code).splitlines()[-1] == "['distsim.cli.simulate']"
 
 
 def test_figures_and_explorers_import_no_statistics() -> None:

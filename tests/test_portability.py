@@ -39,7 +39,10 @@ def imported(name, globals=None, locals=None, fromlist=(), level=0):
 
 
 builtins.__import__ = imported
-import distsim, distsim.cli.main
+import click, distsim, distsim.cli.main
+context = click.Context(distsim.cli.main.distsim)
+for name in context.command.list_commands(context):
+    context.command.get_command(context, name)
 from distsim.figures import *
 for found in pkgutil.walk_packages(distsim.__path__, "distsim."):
     if not NEED_UNIX & set(found.name.split(".")):

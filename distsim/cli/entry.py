@@ -6,7 +6,8 @@ import gc
 import os
 import signal
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 
 from distsim.progress import opening, wiped
@@ -15,19 +16,27 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Imports the commands, which takes a second or two, and runs the command line."""
+    """Runs the command line."""
+    with loading():
+        from distsim.cli.main import main as run
+    run()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """For a block that imports modules, which may take a second: a terminal tells it, and Ctrl-C ends the process."""
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a shell ignores it for background jobs
     if heard:
         signal.signal(signal.SIGINT, _leave)
-    with opening("distsim: loading") if "--json" not in sys.argv else nullcontext():
-        gc.disable()  # imports leave nothing to collect, and the search for it takes a fifth of their time
-        from distsim.cli.main import main as run
-
-        gc.freeze()
+    try:
+        with opening("distsim: loading") if "--json" not in sys.argv else nullcontext():
+            gc.disable()  # imports leave nothing to collect, and the search for it takes a fifth of their time
+            yield
+            gc.freeze()
+    finally:
         gc.enable()
-    if heard:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    run()
+        if heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

@@ -9,8 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from distsim.cli.lab import labs_option
-from distsim.cli.output import PATH, console, json_option, print_json, print_notes, warn
+from distsim.cli.output import PATH, console, json_option, labs_option, print_json, print_notes, warn
 from distsim.errors import InputError, RunError
 from distsim.extras import need
 from distsim.files import write_text

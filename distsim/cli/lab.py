@@ -11,15 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.cli.before_start import warn_of_crowds
-from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes
-from distsim.cli.usage_errors import Commands
+from distsim.cli.commands import Commands
+from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, labs_option, print_json, print_notes
 from distsim.progress import bar
 
 MOST_SHOWN = 4  # numbers in one cell of a table; a longer list is shown as its median
-
-labs_option = click.option(
-    "--labs", type=PATH, metavar="DIR", help="The folder of all labs (default: here, labs/, or the package's own)."
-)
 
 
 @click.group(cls=Commands)

@@ -13,30 +13,25 @@ import click
 from pydantic_core import PydanticSerializationError
 
 from distsim import __version__
-from distsim.cli.bench import bench
-from distsim.cli.calibrate import calibrate
-from distsim.cli.compare import compare
-from distsim.cli.contest import contest
-from distsim.cli.course import course
-from distsim.cli.doctor import doctor
+from distsim.cli.commands import Commands
 from distsim.cli.entry import INTERRUPTED
-from distsim.cli.figure import figure
-from distsim.cli.grade import grade
-from distsim.cli.lab import lab
-from distsim.cli.measure import measure
-from distsim.cli.plan import plan_command
-from distsim.cli.profile import profile
-from distsim.cli.simulate import simulate
-from distsim.cli.sweep import sweep
-from distsim.cli.usage_errors import Commands, explained
-from distsim.cli.validate import validate
+from distsim.cli.usage_errors import explained
 from distsim.errors import DistsimError, InputError
 from distsim.extras import EXTRAS, missing
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+NAMES = (
+    "bench", "calibrate", "compare", "contest", "course", "doctor", "figure", "grade", "lab", "measure", "profile",
+    "simulate", "sweep", "validate",
+)  # fmt: skip
+PLACES = {name: f"distsim.cli.{name}:{name}" for name in NAMES} | {"plan": "distsim.cli.plan:plan_command"}
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Commands,
+    places=PLACES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="distsim")
 def distsim() -> None:
     """Predict a distributed training run, run it for real, and explain the gap.
@@ -44,13 +39,6 @@ def distsim() -> None:
     A scenario FILE (TOML) describes a run: cluster, compute, workload, policy and communication.
     Start from a file in the folder distsim/examples.
     """
-
-
-for command in (
-    simulate, measure, compare, figure, calibrate, profile, plan_command, sweep, validate, bench, doctor, course, lab,
-    grade, contest,
-):  # fmt: skip
-    distsim.add_command(command)
 
 
 def main() -> None:

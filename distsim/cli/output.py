@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.errors import InputError
-from distsim.trace.files import check_name
 from distsim.units import cure, parse
 
 PIPE_WIDTH = 110
@@ -49,6 +48,8 @@ PATH = _PathType(path_type=Path)
 
 
 def _trace_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    from distsim.trace.files import check_name
+
     if path is not None:
         check_name(path)
     return path
@@ -61,6 +62,9 @@ trace_option = click.option(
     help="Save the trace: .npz, .json or .json.gz (the latter two open in Perfetto).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+labs_option = click.option(
+    "--labs", type=PATH, metavar="DIR", help="The folder of all labs (default: here, labs/, or the package's own)."
+)
 
 
 def seconds(option: str, text: str) -> float:

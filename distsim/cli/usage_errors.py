@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 
 import click
 
+from distsim.cli.commands import nearest
 from distsim.errors import problem, shortened
-
-
-class Commands(click.Group):
-    """A group of commands that answers a wrong name with the nearest command."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with another message for an unknown command."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            text = problem("command", args[0], "is not a command", _nearest(args[0], self.list_commands(ctx)))
-            raise click.UsageError(text, ctx)
-        return super().resolve_command(ctx, args)
 
 
 def explained(error: click.UsageError) -> str:
@@ -34,7 +20,7 @@ def explained(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         options = [name for option in context.command.get_params(context) for name in option.opts if "--" in name]
         rule = f"is not an option of {context.command_path}"
-        text = problem("option", error.option_name, rule, _nearest(error.option_name, options))
+        text = problem("option", error.option_name, rule, nearest(error.option_name, options))
     elif isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         option = error.param
         value = option.metavar or option.type.name.upper()
@@ -49,9 +35,3 @@ def explained(error: click.UsageError) -> str:
 def _sentence(error: click.UsageError) -> str:
     text = re.sub(r"\S{81,}", lambda word: shortened(word[0]), error.format_message().strip().rstrip("."))
     return f"{text[0].lower()}{text[1:]}."
-
-
-def _nearest(wrong: str, names: Iterable[str]) -> str:
-    known = list(names)
-    close = difflib.get_close_matches(wrong, known, n=1)
-    return f"write {close[0]}" if close else f"take one of {', '.join(known)}"

@@ -8,9 +8,8 @@
     lab.check("bytes_on_the_wire")
     lab.total()
 
-During grading, results are also written to the file named by the variable RESULTS_VARIABLE, inputs are drawn from the
-seed in SEED_VARIABLE, ranks are forked by the server at SERVER_VARIABLE, and checks are judged ahead. These variables
-are removed from the environment before any rank starts.
+During grading, results are also written to a file, and checks are judged ahead. The file, the seed and the fork server
+are told by `variables`, which are removed from the environment before any rank starts.
 """
 
 from __future__ import annotations
@@ -33,14 +32,12 @@ from distsim.grading.judge import Judge, JudgesAhead, Judging
 from distsim.grading.lab import ABOUT, SCENARIO, TASKS, Lab, find
 from distsim.grading.nbgrader import autogrades
 from distsim.grading.result import Result
+from distsim.grading.variables import RESULTS_VARIABLE, SEED_VARIABLE, SERVER_VARIABLE
 from distsim.scenario import Scenario
 
 if TYPE_CHECKING:
     from distsim.figures import Captioned
 
-RESULTS_VARIABLE = "DISTSIM_GRADING_RESULTS"
-SEED_VARIABLE = "DISTSIM_GRADING_SEED"
-SERVER_VARIABLE = "DISTSIM_GRADING_FORK_SERVER"
 JUDGES_AHEAD = 2  # while grading; ranks wait for each other's small messages, so more than one run fits on two cores
 GUESSES = "guesses.json"
 LINE = re.compile(rf"\({re.escape(TASKS)}:(\d+)[^()]*\)$")

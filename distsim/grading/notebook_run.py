@@ -17,11 +17,11 @@ from typing import Any
 
 from distsim.grading.lab import NOTEBOOK, TASKS, Lab
 from distsim.grading.metadata import for_grading, write
-from distsim.grading.notebook import RESULTS_VARIABLE, SEED_VARIABLE, SERVER_VARIABLE
 from distsim.grading.trust import trust_variables
+from distsim.grading.variables import RESULTS_VARIABLE, SEED_VARIABLE, SERVER_VARIABLE
 from distsim.progress import Phase, Report
 from distsim.runtime.launch.owned_process import started
-from distsim.testbed.run import ONE_THREAD
+from distsim.testbed.environment import ONE_THREAD
 
 START_SECONDS = 120.0  # for pytest and a kernel to start on a busy machine
 POLL_SECONDS = 0.05

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from distsim.runtime.launch.owned_process import started
-from distsim.testbed.run import FORK_SERVER, kept_environment
+from distsim.testbed.environment import FORK_SERVER, kept_environment
 
 MOST_WAITING = 64  # testbeds that have connected while the server is at work
 

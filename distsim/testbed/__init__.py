@@ -11,12 +11,32 @@ machine changes nothing.
 
 from __future__ import annotations
 
-from distsim.testbed.log import Collective as Collective
-from distsim.testbed.log import Log as Log
-from distsim.testbed.log import Message as Message
-from distsim.testbed.log import Unwaited as Unwaited
-from distsim.testbed.run import Testbed as Testbed
-from distsim.testbed.run_monitor import Failure as Failure
-from distsim.testbed.run_monitor import Run as Run
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Collective", "Failure", "Log", "Message", "Run", "Testbed", "Unwaited"]
+if TYPE_CHECKING:
+    from distsim.testbed.log import Collective as Collective
+    from distsim.testbed.log import Log as Log
+    from distsim.testbed.log import Message as Message
+    from distsim.testbed.log import Unwaited as Unwaited
+    from distsim.testbed.run import Testbed as Testbed
+    from distsim.testbed.run_monitor import Failure as Failure
+    from distsim.testbed.run_monitor import Run as Run
+
+HOMES = {
+    "Collective": "log",
+    "Failure": "run_monitor",
+    "Log": "log",
+    "Message": "log",
+    "Run": "run_monitor",
+    "Testbed": "run",
+    "Unwaited": "log",
+}
+__all__ = sorted(HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Loads a public name at its first use: the fork server imports this package and needs none of them."""
+    if name not in HOMES:
+        raise AttributeError(f"module 'distsim.testbed' has no attribute {name!r}")
+    return getattr(import_module(f"distsim.testbed.{HOMES[name]}"), name)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +20,7 @@ from distsim import toml
 from distsim.cluster import Cluster
 from distsim.errors import InputError, RunError
 from distsim.testbed import frames, slow_imports
+from distsim.testbed.environment import FORK_SERVER, kept_environment
 from distsim.testbed.folder_copy import FolderCopy
 from distsim.testbed.patience import Patience
 from distsim.testbed.run_monitor import ENDED, Run, RunMonitor
@@ -34,12 +33,7 @@ REAL = "gloo"
 END_SECONDS = 5.0
 TELL_SHARE = 0.8  # of the deadline: from then on each rank that still computes tells its line
 ABOUT_FILE, DRIVERS_FILE, STUDENT_FILE = "lab.toml", "ranks.py", "tasks.py"
-KEPT_VARIABLES = re.compile(  # what Python and its libraries need; no rank's memory has ever held the others
-    r"HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|TMPDIR|TZ|USER|(KMP|LC|MKL|OMP)_.*|PYTHON.*"
-)
-FORK_SERVER = (sys.executable, "-m", "distsim.testbed.fork_server")
 READ_BYTES = 2**20
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # numpy's further threads would spin beside the ranks, for nothing
 
 
 class Testbed:
@@ -201,11 +195,6 @@ class Testbed:
                     env=kept_environment(),
                 )
         return self._channel
-
-
-def kept_environment() -> dict[str, str]:
-    """The variables that a fork server gets, and with it the ranks."""
-    return {name: value for name, value in os.environ.items() if KEPT_VARIABLES.fullmatch(name)} | ONE_THREAD
 
 
 def _end(runner: int, report: socket.socket) -> None:

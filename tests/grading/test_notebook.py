@@ -15,7 +15,7 @@ from distsim.errors import InputError, RunError
 from distsim.grading import Notebook
 from distsim.grading import real as real_module
 from distsim.grading.lab import Lab
-from distsim.grading.notebook import RESULTS_VARIABLE, SEED_VARIABLE
+from distsim.grading.variables import RESULTS_VARIABLE, SEED_VARIABLE
 from tests.grading.conftest import FakeRun, FakeTestbed, solved
 
 Answering = Callable[[Callable[..., FakeRun]], FakeTestbed]

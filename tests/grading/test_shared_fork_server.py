@@ -16,8 +16,9 @@ import pytest
 
 from distsim.errors import RunError
 from distsim.grading.lab import Lab
-from distsim.grading.notebook import SERVER_VARIABLE, Notebook
+from distsim.grading.notebook import Notebook
 from distsim.grading.shared_fork_server import shared_fork_server
+from distsim.grading.variables import SERVER_VARIABLE
 from distsim.testbed import Testbed
 from tests.grading.conftest import SUM
 
