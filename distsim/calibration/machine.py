@@ -192,7 +192,7 @@ class MachineCalibration(ValidatedTable):
         return max(fits, key=lambda fit: (fit.workers == (workers,), len(fit.workers)))
 
     def _model_seconds(self, scenario: Scenario, workers: int) -> float:
-        """Seconds of a step's forward and backward, under DDP with its own work, with so many workers at once.
+        """Seconds of a step's forward and backward, in the policy's buckets or units, with so many workers at once.
 
         The policy divides them by the workers that share a block. They share what grows with the samples, while each of
         them calls all operations, so the seconds of calling count once for each of them.
@@ -208,12 +208,24 @@ class MachineCalibration(ValidatedTable):
         batch = float(scenario.workload.batch)
         called = self.on_line(self._fit("compute", workers, model), workers, 0.0)
         alone = self.seconds("compute", workers, batch, model) + (_sharing_a_block(scenario) - 1) * called
-        if not isinstance(scenario.policy, Ddp) or not any(fit.operation == "ddp" for fit in self.fits):
-            return alone
-        buckets = len(scenario.policy.buckets(scenario.workload.layer_bytes))
+        policy = scenario.policy
+        if isinstance(policy, Ddp):
+            more = self._more_in_parts("ddp", model, workers, len(policy.buckets(scenario.workload.layer_bytes)))
+        elif isinstance(policy, Programmed):
+            more = self._more_in_parts("units", model, workers, policy.program(scenario.workload, workers).forwards)
+        else:
+            more = 0.0
+        return max(alone + _sharing_a_block(scenario) * more, SHORTEST_SECONDS)
+
+    def _more_in_parts(self, operation: Operation, model: Model, workers: int, parts: int) -> float:
+        """By how much a step of the largest batch takes longer in so many buckets or units; 0 in earlier files."""
+        measured = {n for fit in self.fits if (fit.operation, fit.model) == (operation, model) for n in fit.workers}
+        if not measured:
+            return 0.0
         largest = max(found.amount for found in self.measured if (found.operation, found.model) == ("compute", model))
-        under_ddp = self.seconds("ddp", workers, float(buckets), model)
-        return max(alone + under_ddp - self.seconds("compute", workers, largest, model), SHORTEST_SECONDS)
+        found = workers if workers in measured else max(measured)
+        more = self.seconds(operation, found, float(parts), model) - self.seconds("compute", found, largest, model)
+        return more * self._oversubscription("compute", workers).byte / self._oversubscription("compute", found).byte
 
     def _shared_cores(self, scenario: Scenario) -> Cores | None:
         """The cores that the workers share, if they compute a model, exchange among peers, and their work is known."""

@@ -11,6 +11,8 @@
                                                         a to call it, and S / B to divide the bucket
     ddp                 (a + S / B) k                   a step under DDP without the last bucket's all-reduce; S counts
                                                         buckets, and the batch is the largest measured batch
+    units               (a + S / B) k                   forward and backward unit by unit, as sharded training computes
+                                                        them; S counts units, and the batch is that of ddp
 
 k is the oversubscription, ranks / cores and at least 1: if all ranks work at once and outnumber the cores, each
 operation takes k times as long. (a and B are those of Hockney 1994, The communication challenge for MPP; k is added
@@ -38,13 +40,14 @@ Operation = Literal[
     "compute",
     "bucket_mean",
     "ddp",
+    "units",
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 Correction = Literal["turn", "schedule_turn", "wake", "hand_over"]  # seconds on top of the lines of operations
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
-ALL_AT_ONCE = ("all_reduce", "ring_schedule", "compute", "ddp")
+ALL_AT_ONCE = ("all_reduce", "ring_schedule", "compute", "ddp", "units")
 BESIDE_A_SERVER = ("parameter_server", "gather", "broadcast", "apply")  # measured with one more rank, the server
-OF_MODELS = ("compute", "ddp")  # their amounts are samples or buckets, not bytes
+OF_MODELS = ("compute", "ddp", "units")  # their amounts are samples, buckets or units, not bytes
 
 TITLES: dict[Operation, str] = {
     "all_reduce": "all-reduce, backend",
@@ -57,6 +60,7 @@ TITLES: dict[Operation, str] = {
     "compute": "compute",
     "bucket_mean": "mean of a bucket",
     "ddp": "step under DDP",
+    "units": "compute unit by unit",
 }
 
 
@@ -110,6 +114,6 @@ def terms(operation: Operation, workers: int, amount: float, shared: Oversubscri
             carried = collectives.parameter_server_seconds(amount, workers, 1.0, 0.0)
         case "gather" | "broadcast":
             messages, carried = 1.0, workers * amount
-        case "point_to_point" | "apply" | "compute" | "bucket_mean" | "ddp":
+        case "point_to_point" | "apply" | "compute" | "bucket_mean" | "ddp" | "units":
             messages, carried = 1.0, amount
     return messages * shared.message, carried * shared.byte

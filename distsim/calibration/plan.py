@@ -13,7 +13,7 @@ from distsim.calibration.exchange import WARM_UP_STEPS, exchange_seconds, exchan
 from distsim.calibration.operations import CORRECTIONS, OPERATIONS, Correction
 from distsim.calibration.samples import Corrected, Sample
 from distsim.errors import InputError
-from distsim.policies import Ddp
+from distsim.policies import Ddp, Programmed
 from distsim.scenario import Scenario
 from distsim.trace import SpanKind, Spans, Trace
 from distsim.units import write
@@ -25,8 +25,8 @@ PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
 
 Shows = Literal[
-    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", "turn",
-    "schedule_turn", "hand_over",
+    "all_reduce", "ring_schedule", "parameter_server", "point_to_point", "compute", "bucket_mean", "ddp", "units",
+    "turn", "schedule_turn", "hand_over",
 ]  # fmt: skip
 BUSY_MODEL: Model = "transformer"  # its backward keeps a core busy for much longer than a small all-reduce takes
 BUSY_BATCH = 64  # on links of 200 Mbit/s, the first bucket then still ends before backward
@@ -49,6 +49,9 @@ class Probe:
             return
         if self.shows == "ddp":
             yield "ddp", workload.known_model, workers, float(len(buckets(self.scenario))), _ddp_seconds(trace)
+            return
+        if self.shows == "units":
+            yield "units", workload.known_model, workers, float(forwards(self.scenario)), model_seconds(trace)
             return
         amount, seconds = exchanged_bytes(self.scenario), exchange_seconds(trace)
         if self.shows == "point_to_point":
@@ -202,6 +205,10 @@ class CalibrationPlan:
                 for bucket in dict.fromkeys(_bucket_sizes(model)):
                     workload = {"model": model, "batch": self.batch}
                     yield self._probe("ddp", workers, workload, policy=_ddp_with(bucket), kind="ring")
+            for size in dict.fromkeys(_bucket_sizes(model)):
+                sharded = {"kind": "sharded", "stage": 1, "bucket": write(size, "byte")}
+                workload = {"model": model, "batch": self.batch}
+                yield self._probe("units", min({*self.workers, *self.busy}), workload, sharded, kind="ring")
 
     def _probe(
         self, shows: Shows, workers: int, workload: dict[str, Any], policy: dict[str, Any] | None = None,
@@ -234,6 +241,12 @@ def _bucket_sizes(model: Model) -> tuple[float, float]:
     """
     layer_bytes = Workload(model=model).layer_bytes
     return sum(layer_bytes), min(layer_bytes)
+
+
+def forwards(scenario: Scenario) -> int:
+    """In how many pieces a worker of `scenario` computes forward."""
+    assert isinstance(scenario.policy, Programmed)
+    return scenario.policy.program(scenario.workload, scenario.cluster.workers).forwards
 
 
 def buckets(scenario: Scenario) -> list[list[int]]:

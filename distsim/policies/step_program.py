@@ -74,6 +74,11 @@ class StepProgram:
         """What a piece is about, such as "layer 3"."""
         return f"{self.unit} {piece.unit}"
 
+    @property
+    def forwards(self) -> int:
+        """In how many pieces a worker computes forward."""
+        return sum(piece.kind == "forward" for piece in self.computations)
+
     @cached_property
     def queues(self) -> tuple[tuple[int, ...], ...]:
         """The numbers of the exchanges of each queue."""
