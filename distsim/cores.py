@@ -36,10 +36,11 @@ class Cores:
     all-reduce, whatever its size and its number of messages. message_seconds: of sending one message, and again of
     receiving it; byte_seconds: of each of its bytes. bucket_byte_seconds: of each byte of a bucket, which DDP divides
     by the number of workers before the all-reduce.
-    count: the number of cores. turn_seconds: how much longer a message takes that is sent while at least so many
-    workers go on computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on
-    the cores. wake_seconds: until a worker that waited for parameters computes, since the thread that has gathered them
-    is still on its core. A worker that wakes up takes its core from others as one that computes.
+    count: the number of cores. turn_seconds: how much longer a message takes that is sent while so many workers go on
+    computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on the cores,
+    twice as long where twice as many workers compute. wake_seconds: until a worker that waited for parameters computes,
+    since the thread that has gathered them is still on its core. A worker that wakes up takes its core from others as
+    one that computes.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files

@@ -86,7 +86,8 @@ class MachineCalibration(ValidatedTable):
     turn_seconds, schedule_turn_seconds: how much longer a message of torch's all-reduce, and of a schedule, takes where
     a worker computes on each core; 0 where that was not measured.
     hand_over_seconds: of handing an exchange to a thread that makes it beside computing, and back; 0: not measured.
-    wake_seconds: until a worker that waited for a gather computes, where no core is left over; 0: not measured.
+    wake_seconds: until a worker that waited for a gather computes, where no core is left over; shared_wake_seconds:
+    where several workers share a core. 0: not measured.
     """
 
     cores: Count
@@ -100,6 +101,7 @@ class MachineCalibration(ValidatedTable):
     schedule_turn_seconds: Time = 0.0
     hand_over_seconds: Time = 0.0
     wake_seconds: Time = 0.0
+    shared_wake_seconds: Time = 0.0
 
     @model_validator(mode="after")
     def _imposed_where_emulated(self) -> MachineCalibration:
@@ -242,7 +244,9 @@ class MachineCalibration(ValidatedTable):
             turn = arrival_turn = self.schedule_turn_seconds / 2
             if isinstance(scenario.policy, Ddp | Programmed):  # another thread follows the schedule
                 call = self.hand_over_seconds
-            wake = self.wake_seconds if scenario.ranks >= self.cores else 0.0
+            if scenario.ranks >= self.cores:
+                shared = self.shared_wake_seconds if scenario.ranks > self.cores else 0.0
+                wake = shared or self.wake_seconds
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),

@@ -60,12 +60,12 @@ def fitted(
     )  # fmt: skip
     together = _together((one[:-1], one[-1]) for one in corrections)
     handed = [one[-1] for one in corrections if one[0] == "hand_over"]
-    wake = _filling(together, "wake", cores)
     return machine.model_copy(
         update={
             "turn_seconds": _turn_seconds(machine, together, "turn", "all_reduce"),
             "schedule_turn_seconds": _turn_seconds(machine, together, "schedule_turn", "ring_schedule"),
-            "wake_seconds": float(np.median(together[wake])) if wake else 0.0,
+            "wake_seconds": _wake_seconds(together, cores),
+            "shared_wake_seconds": _wake_seconds(together, cores + 1),
             "hand_over_seconds": float(np.median(np.concatenate(handed))) if handed else 0.0,
         }
     )
@@ -74,7 +74,7 @@ def fitted(
 def _turn_seconds(
     machine: MachineCalibration, turns: dict[tuple[Correction, int, float], Floats], kind: Correction, shown: Operation
 ) -> float:
-    """How much longer a message of an all-reduce takes where all cores are busy, at the fewest workers that fill them.
+    """How much longer a message of an all-reduce takes behind one worker on each core, at the fewest that fill them.
 
     >>> import numpy as np
     >>> free = [("all_reduce", None, 2, size, np.full(20, 1e-3 + size / 1e9)) for size in (1e4, 1e5, 1e6)]
@@ -82,19 +82,26 @@ def _turn_seconds(
     >>> [round(fitted(free, cores, corrections=busy).turn_seconds, 6) for cores in (2, 4)]
     [0.004, 0.0]
     """
-    key = _filling(turns, kind, machine.cores)
+    key = _of_fewest(turns, kind, machine.cores)
     if key is None:
         return 0.0
     _, workers, amount = key
     messages, _ = terms(shown, workers, amount, NOT_OVERSUBSCRIBED)
-    return max(0.0, float(np.median(turns[key])) - machine.seconds(shown, workers, amount)) / messages
+    behind = workers / machine.cores  # workers on each core, one after the other
+    return max(0.0, float(np.median(turns[key])) - machine.seconds(shown, workers, amount)) / messages / behind
 
 
-def _filling(
-    corrections: dict[tuple[Correction, int, float], Floats], kind: Correction, cores: int
+def _wake_seconds(wakes: dict[tuple[Correction, int, float], Floats], workers: int) -> float:
+    """Of the fewest measured workers, but no fewer than so many; 0 where there are none."""
+    key = _of_fewest(wakes, "wake", workers)
+    return float(np.median(wakes[key])) if key else 0.0
+
+
+def _of_fewest(
+    corrections: dict[tuple[Correction, int, float], Floats], kind: Correction, workers: int
 ) -> tuple[Correction, int, float] | None:
-    """The key of the samples of this kind at the fewest workers that fill the cores; None where there are none."""
-    filling = [key for key in corrections if key[0] == kind and key[1] >= cores]
+    """The key of the samples of this kind at the fewest workers, but no fewer than so many; None if there are none."""
+    filling = [key for key in corrections if key[0] == kind and key[1] >= workers]
     return min(filling, key=lambda key: key[1], default=None)
 
 

@@ -154,7 +154,9 @@ def _table(machine: MachineCalibration) -> Table:
     if handed := machine.hand_over_seconds:
         turn += f" Handing an exchange to another thread, and back, takes {show(handed, 'second')}."
     if machine.wake_seconds:
-        turn += f" A worker that waited for a gather begins to compute {show(machine.wake_seconds, 'second')} after it."
+        turn += f" A worker that waited for a gather begins to compute {show(machine.wake_seconds, 'second')} after it"
+        shared = machine.shared_wake_seconds
+        turn += f", or {show(shared, 'second')} where several workers share a core." if shared else "."
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
         f"fitted line. core time: what a rank's own threads work for an exchange, on all cores together.{turn}"

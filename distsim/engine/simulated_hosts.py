@@ -73,7 +73,8 @@ class SimulatedHosts:
         """Sends bytes as `send` does; where cores are shared, both ends spend core-seconds on them meanwhile.
 
         The transfer ends when its bytes have arrived and both ends have done their work. Where a worker computes on
-        each core, it waits for its turn: when it is sent, and again when it has arrived.
+        each core, it waits for its turn: when it is sent, and again when it has arrived. Where several workers compute
+        on a core, their turns come one after the other.
         """
         if self.cores is None:
             return self.send(source, target, num_bytes)
@@ -97,9 +98,9 @@ class SimulatedHosts:
         yield from self._turn(self.cores.arrival_turn_seconds)
 
     def _turn(self, seconds: float) -> Story:
-        """Where a worker computes on each core, waits for so long, or until a core has become free."""
+        """Where a worker computes on each core, waits for so long behind each of them, or until a core is free."""
         assert self.cores is not None
-        end = self.now + seconds
+        end = self.now + seconds * self._computing / self.cores.count
         while self._computing >= self.cores.count and self.now < end:
             yield self.environment.any_of([self.environment.timeout(end - self.now), self._core_free])
             if self.now < end:

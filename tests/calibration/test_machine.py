@@ -406,35 +406,42 @@ def test_the_hand_over_is_the_median_of_all_steps() -> None:
     assert fitted(rings, cores=2, corrections=handed).hand_over_seconds == 2.0
 
 
-@pytest.mark.parametrize(("cores", "wake"), [(1, 1e-4), (2, 1e-4), (3, 9e-4), (4, 9e-4), (5, 0.0)])
-def test_a_wake_up_is_that_of_the_fewest_workers_that_fill_the_cores(cores: int, wake: float) -> None:
-    """And it counts only where the workers leave no core over."""
+@pytest.mark.parametrize(
+    ("cores", "measured", "two", "four"),
+    [(1, (2, 4), 1e-4, 1e-4), (2, (4, 2), 1e-4, 9e-4), (2, (2,), 1e-4, 1e-4), (3, (2, 4), 0.0, 9e-4),
+     (4, (2, 4), 0.0, 9e-4), (5, (2, 4), 0.0, 0.0)],
+)  # fmt: skip
+def test_a_wake_up_is_that_of_the_fewest_workers_that_share_as_many_cores(
+    cores: int, measured: tuple[int, ...], two: float, four: float
+) -> None:
+    """It counts only where the workers leave no core over, and takes longer where several of them share a core."""
     rings = [("ring_schedule", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    seconds = {2: 1e-4, 4: 9e-4}
     found = fitted(
-        rings, cores=cores, corrections=[("wake", n, 1e4, np.full(3, s)) for n, s in ((4, 9e-4), (2, 1e-4))],
+        rings, cores=cores, corrections=[("wake", n, 1e4, np.full(3, seconds[n])) for n in measured],
         work=[(kind, None, 2, size, np.full(3, 1e-5)) for kind in ("bucket_mean", "ring_schedule") for size in (1, 9)],
     )  # fmt: skip
-    assert found.wake_seconds == pytest.approx(wake)
-    for workers in (2, 4):
+    for workers, wake in ((2, two), (4, four)):
         asked = scenario({"kind": "sharded", "stage": 3}, {"kind": "ring"}, profile=PROFILE.as_dict())
         shared = found.exchange(asked.replacing({"cluster.workers": workers})).cores
         assert shared is not None
-        assert shared.wake_seconds == pytest.approx(wake if workers >= cores else 0.0)
+        assert shared.wake_seconds == pytest.approx(wake)
 
 
 @pytest.mark.parametrize(("workers", "turn"), [((2, 4), 4e-3), ((4, 2), 4e-3), ((4,), 3e-3), ((1,), 0.0)])
 def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple[int, ...], turn: float) -> None:
+    """Four workers on two cores make a message wait twice: behind two workers on its core."""
     rings = [
         ("all_reduce", None, n, size, np.full(3, 2e-3 * (n - 1) + size / 1e9)) for n in (2, 4) for size in (1e4, 1e6)
     ]
-    seconds = {1: 1.0, 2: 2e-3 + 1e-5 + 2 * 4e-3, 4: 6e-3 + 1e-5 + 6 * 3e-3}
+    seconds = {1: 1.0, 2: 2e-3 + 1e-5 + 2 * 4e-3, 4: 6e-3 + 1e-5 + 6 * 2 * 3e-3}
     turns = [("turn", n, 1e4, np.full(3, seconds[n])) for n in workers]
     schedules = [("ring_schedule", *one) for _, *one in rings]
-    slower = [("schedule_turn", *one[1:-1], one[-1] + 2e-3) for one in turns]  # for 2 or 6 messages
+    slower = [("schedule_turn", *one[1:-1], one[-1] + 2e-3) for one in turns]  # for 2 or 2 * 6 turns
     found = fitted([*rings, *schedules], cores=2, corrections=[*turns, *slower])
     assert found.turn_seconds == pytest.approx(turn, rel=0.01)
-    messages = 2 * (min((n for n in workers if n > 1), default=2) - 1)
-    assert found.schedule_turn_seconds == pytest.approx((turn + 2e-3 / messages) * bool(turn), rel=0.01)
+    turns_of_a_sum = {2: 2, 4: 12}[min((n for n in workers if n > 1), default=2)]
+    assert found.schedule_turn_seconds == pytest.approx((turn + 2e-3 / turns_of_a_sum) * bool(turn), rel=0.01)
 
 
 def test_no_turn_is_shorter_than_none() -> None:

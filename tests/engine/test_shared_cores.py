@@ -92,19 +92,21 @@ def test_a_backward_competes_with_its_own_buckets() -> None:
     assert hidden == pytest.approx(STEPS * (3e-3 + 1.5e-3 + 4 * 4e-3), rel=1e-5)  # forward, the first layer, the calls
 
 
-@pytest.mark.parametrize(("workers", "count", "waits"), [(2, 2, True), (3, 2, True), (2, 3, False), (1, 1, False)])
-def test_a_message_waits_for_its_turn_while_a_worker_computes_on_each_core(
-    workers: int, count: int, waits: bool
+@pytest.mark.parametrize(
+    ("workers", "count", "behind"), [(2, 2, 1.0), (3, 2, 1.5), (4, 2, 2.0), (2, 3, 0.0), (1, 1, 0.0)]
+)
+def test_a_message_waits_for_its_turn_behind_the_workers_that_compute_on_each_core(
+    workers: int, count: int, behind: float
 ) -> None:
     """Four layers of 25 ms on cores that share nothing else: the first of two buckets is sent beside backward."""
     policy = {"kind": "ddp", "first_bucket": "1 B", "bucket": "12 B"}
     one = scenario(workers, policy, "16 B")
     cores = Cores(capacity=FREE, step_seconds=0.1, count=count)
-    plain, turns = (run(one, found) for found in (cores, replace(cores, turn_seconds=5e-3)))
+    plain, turns = (run(one, found) for found in (cores, replace(cores, turn_seconds=4e-3)))
     rounds = 2 * (workers - 1)
     sums = turns.spans.of_kind(SpanKind.ALL_REDUCE)
     seconds, first = sums.end_seconds - sums.start_seconds, sums.label == "bucket 0"
-    np.testing.assert_allclose(seconds[first], rounds * 5e-3 if waits else 0.0, atol=1e-6)
+    np.testing.assert_allclose(seconds[first], rounds * behind * 4e-3, atol=1e-6)
     np.testing.assert_allclose(seconds[~first], 0.0, atol=1e-6)
     assert turns.total_seconds == pytest.approx(plain.total_seconds, rel=1e-6)  # backward hides what it delays
 
