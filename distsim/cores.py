@@ -39,8 +39,8 @@ class Cores:
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while so many workers go on
     computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on the cores,
     twice as long where twice as many workers compute. wake_seconds: until a worker that waited for parameters computes,
-    since the thread that has gathered them is still on its core. A worker that wakes up takes its core from others as
-    one that computes.
+    since the thread that has gathered them is still on its core. Meanwhile messages wait for their turns as if it
+    computed, but it takes no time of the core from others.
     """
 
     __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}  # for files

@@ -71,3 +71,21 @@ def test_where_ctrl_c_is_ignored_it_goes_on() -> None:
 def test_the_installed_command_comes_in_by_this_way() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["scripts"]["distsim"] == "distsim.cli.entry:main"
+
+
+def test_a_program_that_calls_the_command_keeps_its_own_ctrl_c() -> None:
+    """Also in a thread of its own, where nobody may say what a signal does."""
+    code = """
+import gc, signal, threading
+from distsim.cli.main import distsim
+gc.disable()
+call = lambda: distsim.main(["simulate", "--help"], standalone_mode=False)
+thread = threading.Thread(target=call)
+thread.start()
+thread.join()
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, gc.isenabled(), gc.get_freeze_count())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: ")
+    assert done.stdout.splitlines()[-1] == "True False 0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -35,9 +36,17 @@ def test_the_public_names() -> None:
         assert getattr(distsim, name).__doc__, name
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
-        distsim.simulat  # noqa: B018
+@pytest.mark.parametrize("package", ["distsim", "distsim.testbed", "distsim.grading"])
+def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
+    module = import_module(package)
+    assert all(hasattr(module, name) for name in dir(module))
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'simulat'"):
+        module.simulat  # noqa: B018
+
+
+def test_the_fork_server_imports_nothing_of_the_process_that_judges() -> None:
+    code = "import sys, distsim.testbed.fork_server, distsim.testbed.rank_main; print('distsim.cluster' in sys.modules)"
+    assert python(code) == "False"
 
 
 @pytest.mark.parametrize(

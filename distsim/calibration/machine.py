@@ -47,7 +47,7 @@ class _OfOperation(ValidatedTable):
 
 
 class Measured(_OfOperation):
-    """The repeats of one size. amount: bytes of the gradient or message, samples of a batch, or buckets.
+    """The repeats of one size. amount: bytes of the gradient or message, samples of a batch, buckets, or units.
 
     seconds: the median of the repeats. quartiles: of the repeats.
     """
@@ -86,8 +86,8 @@ class MachineCalibration(ValidatedTable):
     turn_seconds, schedule_turn_seconds: how much longer a message of torch's all-reduce, and of a schedule, takes where
     a worker computes on each core; 0 where that was not measured.
     hand_over_seconds: of handing an exchange to a thread that makes it beside computing, and back; 0: not measured.
-    wake_seconds: until a worker that waited for a gather computes, where no core is left over; shared_wake_seconds:
-    where several workers share a core. 0: not measured.
+    wake_seconds: until a worker that waited for a gather computes, where no core is left over, measured with the fewest
+    workers that leave none; shared_wake_seconds: where several workers share a core. 0: not measured.
     """
 
     cores: Count
@@ -225,7 +225,7 @@ class MachineCalibration(ValidatedTable):
         if not measured:
             return 0.0
         largest = max(found.amount for found in self.measured if (found.operation, found.model) == ("compute", model))
-        found = workers if workers in measured else max(measured)
+        found = min(measured, key=lambda number: (abs(number - workers), number))
         more = self.seconds(operation, found, float(parts), model) - self.seconds("compute", found, largest, model)
         return more * self._oversubscription("compute", workers).byte / self._oversubscription("compute", found).byte
 

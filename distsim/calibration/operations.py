@@ -12,7 +12,8 @@
     ddp                 (a + S / B) k                   a step under DDP without the last bucket's all-reduce; S counts
                                                         buckets, and the batch is the largest measured batch
     units               (a + S / B) k                   forward and backward unit by unit, as sharded training computes
-                                                        them; S counts units, and the batch is that of ddp
+                                                        them, on one worker; S counts units, and the batch is
+                                                        the largest
 
 k is the oversubscription, ranks / cores and at least 1: if all ranks work at once and outnumber the cores, each
 operation takes k times as long. (a and B are those of Hockney 1994, The communication challenge for MPP; k is added
@@ -47,7 +48,7 @@ Correction = Literal["turn", "schedule_turn", "wake", "hand_over"]  # seconds on
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 ALL_AT_ONCE = ("all_reduce", "ring_schedule", "compute", "ddp", "units")
 BESIDE_A_SERVER = ("parameter_server", "gather", "broadcast", "apply")  # measured with one more rank, the server
-OF_MODELS = ("compute", "ddp", "units")  # their amounts are samples, buckets or units, not bytes
+OF_MODELS: dict[Operation, str] = {"compute": "sample", "ddp": "bucket", "units": "unit"}  # what they count, not bytes
 
 TITLES: dict[Operation, str] = {
     "all_reduce": "all-reduce, backend",

@@ -51,7 +51,8 @@ class Probe:
             yield "ddp", workload.known_model, workers, float(len(buckets(self.scenario))), _ddp_seconds(trace)
             return
         if self.shows == "units":
-            yield "units", workload.known_model, workers, float(forwards(self.scenario)), model_seconds(trace)
+            drawn = trace.scenario.compute_times()(0, 0)  # which the pieces share
+            yield "units", workload.known_model, workers, float(forwards(self.scenario)), model_seconds(trace) - drawn
             return
         amount, seconds = exchanged_bytes(self.scenario), exchange_seconds(trace)
         if self.shows == "point_to_point":
@@ -205,10 +206,10 @@ class CalibrationPlan:
                 for bucket in dict.fromkeys(_bucket_sizes(model)):
                     workload = {"model": model, "batch": self.batch}
                     yield self._probe("ddp", workers, workload, policy=_ddp_with(bucket), kind="ring")
-            for size in dict.fromkeys(_bucket_sizes(model)):
+            for size in dict.fromkeys(_bucket_sizes(model)) if 1 in (*self.workers, *self.busy) else ():
                 sharded = {"kind": "sharded", "stage": 1, "bucket": write(size, "byte")}
                 workload = {"model": model, "batch": self.batch}
-                yield self._probe("units", min({*self.workers, *self.busy}), workload, sharded, kind="ring")
+                yield self._probe("units", 1, workload, sharded, kind="ring")
 
     def _probe(
         self, shows: Shows, workers: int, workload: dict[str, Any], policy: dict[str, Any] | None = None,

@@ -156,7 +156,8 @@ def _table(machine: MachineCalibration) -> Table:
     if machine.wake_seconds:
         turn += f" A worker that waited for a gather begins to compute {show(machine.wake_seconds, 'second')} after it"
         shared = machine.shared_wake_seconds
-        turn += f", or {show(shared, 'second')} where several workers share a core." if shared else "."
+        apart = shared and shared != machine.wake_seconds
+        turn += f", or {show(shared, 'second')} where several workers share a core." if apart else "."
     fits.caption = Text(
         "latency: the time of a message without bytes. [95 % intervals]. miss: the largest relative error of the "
         f"fitted line. core time: what a rank's own threads work for an exchange, on all cores together.{turn}"
@@ -172,8 +173,7 @@ def _table(machine: MachineCalibration) -> Table:
 def _row(fit: Fit) -> tuple[str, ...]:
     line = fit.line
     if fit.operation in OF_MODELS:
-        per = "sample" if fit.operation == "compute" else "bucket"
-        unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/{per}"
+        unit = f"{_with_interval(line.unit_seconds, line.unit_interval, 1e6)} us/{OF_MODELS[fit.operation]}"
     elif line.unit_seconds:
         fastest, slowest = (bytes_per_second(bound) for bound in line.unit_interval)
         unit = _with_interval(1 / line.unit_seconds, (slowest, fastest), 1e-6)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
 import click
 
-from distsim.cli.entry import loading
 from distsim.errors import problem
 
 
 class Commands(click.Group):
     """A group of commands. places: where a command is that is imported later, as name: "module:attribute".
+
+    The object of the group's context, if there is one, makes a context manager for imports.
 
     >>> group = Commands("distsim", places={"doctor": "distsim.cli.doctor:doctor"})
     >>> group.list_commands(click.Context(group)), group.get_command(click.Context(group), "doctor")
@@ -31,17 +33,17 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now; None for an unknown name."""
-        self._import([cmd_name])
+        self._import(ctx, [cmd_name])
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click does. All commands are imported for it, since each has its own help."""
-        self._import(self.list_commands(ctx))
+        self._import(ctx, self.list_commands(ctx))
         super().format_commands(ctx, formatter)
 
-    def _import(self, names: Iterable[str]) -> None:
-        if later := self._places.keys() & names:
-            with loading():
+    def _import(self, ctx: click.Context, names: Iterable[str]) -> None:
+        if later := [name for name in names if name in self._places]:
+            with (ctx.obj or nullcontext)():
                 for name in later:
                     module, _, attribute = self._places[name].partition(":")
                     self.add_command(getattr(import_module(module), attribute), name)

@@ -19,12 +19,12 @@ def main() -> None:
     """Runs the command line."""
     with loading():
         from distsim.cli.main import main as run
-    run()
+    run(loading)
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """For a block that imports modules, which may take a second: a terminal tells it, and Ctrl-C ends the process."""
+    """For a block of this process that imports modules: a terminal tells it, and Ctrl-C ends the process."""
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a shell ignores it for background jobs
     if heard:
         signal.signal(signal.SIGINT, _leave)

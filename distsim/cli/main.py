@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 from pydantic_core import PydanticSerializationError
@@ -41,10 +43,10 @@ def distsim() -> None:
     """
 
 
-def main() -> None:
-    """Runs the command line and ends the process with its exit code."""
+def main(loading: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    """Runs the command line and ends the process with its exit code. loading: around the import of a command."""
     try:
-        distsim.main(prog_name="distsim", standalone_mode=False)
+        distsim.main(prog_name="distsim", standalone_mode=False, obj=loading)
     except DistsimError as error:
         _end(f"distsim: {error}", error.exit_code)
     except ModuleNotFoundError as error:

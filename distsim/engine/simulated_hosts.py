@@ -50,17 +50,17 @@ class SimulatedHosts:
         Where cores are shared, a worker computes on one core at most, and on what the other ranks leave of all cores.
         """
         if self.cores is not None and core_seconds > 0.0:
-            yield from self._on_a_core(self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0))
+            yield from self._in_the_way(self.network.transfer((("compute", worker), "cores"), core_seconds, 0.0))
             core_seconds = 0.0
         yield self.environment.timeout(drawn_seconds + core_seconds)
 
     def wake(self) -> Story:
-        """A worker that waited for parameters wakes up on shared cores. Its core is taken from the first moment."""
+        """A worker that waited for parameters wakes up on shared cores. Messages wait as if it computed."""
         assert self.cores is not None
-        yield from self._on_a_core(self.environment.timeout(self.cores.wake_seconds))
+        yield from self._in_the_way(self.environment.timeout(self.cores.wake_seconds))
 
-    def _on_a_core(self, computed: simpy.Event) -> Story:
-        """A worker keeps a core busy until the event happens."""
+    def _in_the_way(self, computed: simpy.Event) -> Story:
+        """Until the event happens, messages wait for a turn behind a worker."""
         assert self.cores is not None
         self._computing += 1
         yield computed

@@ -156,7 +156,7 @@ def _axes(machine: MachineCalibration, fit: Fit, *, named: bool) -> list[tuple[A
     points = _of(machine, fit)
     amounts = sorted({found.amount for found in points})
     slowest = max(found.quartiles[1] for found in points)
-    amount_of = "size" if fit.operation not in OF_MODELS else "samples" if fit.operation == "compute" else "buckets"
+    amount_of = f"{OF_MODELS[fit.operation]}s" if fit.operation in OF_MODELS else "size"
     upper = (
         _from_nothing(amounts[-1], lambda amount: _amount(fit, amount)),
         _from_nothing(slowest, lambda seconds: show(seconds, "second")),
@@ -186,7 +186,7 @@ def _table(machine: MachineCalibration) -> list[Row]:
             {
                 "operation": fit.title,
                 "workers": found.workers,
-                "bytes, samples or buckets": int(found.amount),
+                "bytes, samples, buckets or units": int(found.amount),
                 "measured (ms)": 1e3 * found.seconds,
                 "line (ms)": 1e3 * told,
                 "line off by": f"{_error_pct(machine, fit, found):+.0f} %",

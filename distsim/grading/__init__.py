@@ -20,3 +20,7 @@ def __getattr__(name: str) -> object:
     from distsim.grading.notebook import Notebook
 
     return Notebook
+
+
+def __dir__() -> list[str]:
+    return __all__

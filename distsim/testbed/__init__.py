@@ -40,3 +40,7 @@ def __getattr__(name: str) -> object:
     if name not in HOMES:
         raise AttributeError(f"module 'distsim.testbed' has no attribute {name!r}")
     return getattr(import_module(f"distsim.testbed.{HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -114,17 +114,26 @@ def test_a_step_under_ddp_is_measured_in_one_bucket_and_in_one_for_each_layer() 
     assert found == {(model, workers, 12, number) for model, number in sizes for workers in (1, 3)}
 
 
-def test_compute_unit_by_unit_is_measured_with_few_workers_in_one_unit_and_in_one_for_each_layer() -> None:
-    plan = CalibrationPlan(workers=(4, 2), busy=(3,), models=("mlp", "cnn"), batch=12)
+@pytest.mark.parametrize(("workers", "busy"), [((1, 2), ()), ((4, 2), (3, 1))])
+def test_compute_unit_by_unit_is_measured_with_one_worker_in_one_unit_and_in_one_for_each_layer(
+    workers: tuple[int, ...], busy: tuple[int, ...]
+) -> None:
+    """The pieces share the pause, which is no part of what a model takes."""
+    plan = CalibrationPlan(workers=workers, busy=busy, models=("mlp", "cnn"), batch=12, pause=0.03)
     probes = [probe for launch in plan.one_pass() for probe in launch if probe.shows == "units"]
     found = {}
     for probe in probes:
-        trace = simulate(probe.scenario.replacing({"compute.mean": "4 ms"}))
-        ((operation, model, workers, units, seconds),) = probe.samples(trace)
-        assert (operation, workers, probe.scenario.workload.batch) == ("units", 2, 12)
+        trace = story.run(probe.scenario, cores=Cores(1.0, step_seconds=4e-3))
+        ((operation, model, number, units, seconds),) = probe.samples(trace)
+        assert (operation, number, probe.scenario.workload.batch) == ("units", 1, 12)
         np.testing.assert_allclose(seconds, 4e-3, rtol=1e-9)
         found.setdefault(model, []).append(units)
     assert found == {"mlp": [1.0, 2.0], "cnn": [1.0, 3.0]}
+
+
+def test_units_are_measured_only_beside_a_whole_model_on_one_worker() -> None:
+    plan = CalibrationPlan(workers=(4, 2), busy=(3,))
+    assert not [probe for launch in plan.one_pass() for probe in launch if probe.shows == "units"]
 
 
 def test_a_step_under_ddp_is_all_of_it_but_the_drawn_time_and_the_last_all_reduce() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from distsim.calibration import MachineCalibration, fitted
+from distsim.calibration.operations import Operation
+from distsim.cli.calibrate import _table as table_of_fits
 from distsim.figures.calibration import calibration, page
 from distsim.units import show
 
@@ -54,7 +59,7 @@ def test_below_each_panel_stands_how_far_the_line_is_off(machine: MachineCalibra
     assert sorted(drawn) == sorted(
         (
             f"{row['operation']}, {row['workers']} worker{'s' * (row['workers'] != 1)}",
-            told[str(row["operation"])](row["bytes, samples or buckets"]), row["line off by"],
+            told[str(row["operation"])](row["bytes, samples, buckets or units"]), row["line off by"],
         )
         for row in found.table
     )  # fmt: skip
@@ -83,3 +88,15 @@ def test_the_page_needs_nothing_beside_it(machine: MachineCalibration) -> None:
     assert text.count("<h1>Calibration</h1>") == 1
     assert "poor fits" in text
     assert "https://" not in text.split("</script>")[-1]
+
+
+@pytest.mark.parametrize(("operation", "unit"), [("compute", "sample"), ("ddp", "bucket"), ("units", "unit")])
+def test_what_an_amount_of_a_model_counts_has_its_name(operation: Operation, unit: str) -> None:
+    machine = fitted(
+        [(operation, "mlp", 1, amount, np.full(3, 1e-3 + 1e-4 * amount)) for amount in (1.0, 2.0)], cores=2
+    )
+    figure = calibration(machine).figure
+    assert [axis.title.text for axis in figure.select_xaxes() if axis.title.text] == [f"{unit}s"]
+    console = Console(width=200, file=StringIO(), record=True)
+    console.print(table_of_fits(machine))
+    assert f"100 [100, 100] us/{unit} " in console.export_text()
