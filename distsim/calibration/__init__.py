@@ -2,7 +2,8 @@
 
 exchange       one exchange at one number of workers, measured with the scenario itself
 operations     the operations that `distsim calibrate` measures, and their cost formulas
-plan           the scenarios of a calibration, and the times in their traces
+probe_times    the times in the traces of a calibration
+plan           the scenarios of a calibration, and what each of them shows
 fitted_line    latency and bandwidth, with intervals, from measured times
 imposed        the emulated links of a calibration
 samples        from measured times to the lines of a machine

@@ -101,8 +101,8 @@ def _of_fewest(
     corrections: dict[tuple[Correction, int, float], Floats], kind: Correction, workers: int
 ) -> tuple[Correction, int, float] | None:
     """The key of the samples of this kind at the fewest workers, but no fewer than so many; None if there are none."""
-    filling = [key for key in corrections if key[0] == kind and key[1] >= workers]
-    return min(filling, key=lambda key: key[1], default=None)
+    enough = [key for key in corrections if key[0] == kind and key[1] >= workers]
+    return min(enough, key=lambda key: key[1], default=None)
 
 
 def _together(samples: Iterable[tuple[Key, Floats]]) -> dict[Key, Floats]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS
-from distsim.calibration.plan import NOMINAL_LINKS, model_seconds
+from distsim.calibration.plan import NOMINAL_LINKS
+from distsim.calibration.probe_times import model_seconds
 from distsim.profile import BusyCores, Profile
 from distsim.progress import Report, part
 from distsim.runtime.expected_time import expected_seconds

@@ -217,7 +217,26 @@ def test_a_step_under_ddp_takes_what_one_took_with_as_many_buckets(bucket: str, 
     assert machine.exchange(alone).model_seconds == pytest.approx(2e-3 + 8e-4, rel=1e-6)
 
 
+@pytest.mark.parametrize(("workers", "nearest", "factor"), [(1, 2, 1.0), (3, 2, 1.5), (6, 4, 1.5)])
+def test_ddp_on_workers_that_were_not_measured_takes_the_nearest_measured_ones(
+    workers: int, nearest: int, factor: float
+) -> None:
+    """On two cores; 2 ms longer than a whole model on two workers, 8 ms on four."""
+    longer = {2: 2e-3, 4: 8e-3}
+    ddp = [
+        ("ddp", "mlp", n, 1.0, seconds + longer[n]) for n in longer for *_, batch, seconds in compute(n) if batch == 32
+    ]
+    machine = fitted([*compute(2), *compute(4), *ddp, *RINGS], cores=2)
+    whole, asked = (
+        scenario(policy, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": workers})
+        for policy in (SYNCHRONOUS, {"kind": "ddp", "bucket": "1 MiB"})
+    )
+    found = machine.exchange(asked).model_seconds - machine.exchange(whole).model_seconds
+    assert found == pytest.approx(factor * longer[nearest], rel=1e-6)
+
+
 UNIT_BY_UNIT = [("units", "mlp", 1, float(units), np.full(3, 9e-3 + 2e-3 * units)) for units in (1, 2)]
+RINGS = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
 SCHEDULES = [("ring_schedule", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
 
 
