@@ -156,7 +156,7 @@ def _axes(machine: MachineCalibration, fit: Fit, *, named: bool) -> list[tuple[A
     points = _of(machine, fit)
     amounts = sorted({found.amount for found in points})
     slowest = max(found.quartiles[1] for found in points)
-    amount_of = f"{OF_MODELS[fit.operation]}s" if fit.operation in OF_MODELS else "size"
+    amount_of = f"{OF_MODELS[fit.operation]}s" if fit.operation in OF_MODELS else ""  # sizes have units
     upper = (
         _from_nothing(amounts[-1], lambda amount: _amount(fit, amount)),
         _from_nothing(slowest, lambda seconds: show(seconds, "second")),
