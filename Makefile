@@ -5,7 +5,7 @@ STAMP := .venv/installed
 WORKERS ?= 2
 # Each test runs in one of two stages, `make test` or `make test-more`: the mark `more` decides, see pyproject.toml.
 # In both, tests share the cores, file by file, but those marked `alone`, which run one after the other.
-TEST := $(BIN)/python -m pytest --durations=10
+TEST := $(BIN)/python -m pytest --durations=40
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 NBVAL := TQDM_DISABLE=1 DISTSIM_RECORDED_GUESSES=1 $(TEST) --nbval-lax --nbval-cell-timeout=120
 # Files with such tests: pytest need not collect all others anew.

@@ -58,6 +58,12 @@ def test_a_page_says_nothing_twice(page: Page) -> None:
 
 
 @every_page
+def test_an_empty_line_ends_each_table(page: Page) -> None:
+    """Without it, the paragraph behind is drawn as rows of the table."""
+    assert re.findall(r"^ *\|.*\|\n *[^|\s].*", page.prose, re.MULTILINE) == []
+
+
+@every_page
 def test_links_lead_to_a_file_and_a_heading(page: Page) -> None:
     for link in page.links:
         file, _, anchor = link.partition("#")

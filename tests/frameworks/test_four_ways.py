@@ -17,7 +17,7 @@ def differences(one: Run, other: Run) -> tuple[float, float]:
 
 @pytest.mark.real
 @pytest.mark.more
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.thorough)])
 def test_losses_are_equal(workers: int) -> None:
     for package in ("lightning", "accelerate"):
         pytest.importorskip(package)
