@@ -6,9 +6,11 @@ is not simulated, and is told with what is missing. Steps take the times of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 from distsim.collectives import ALL_REDUCES
@@ -16,14 +18,15 @@ from distsim.engine.selection import fastest
 from distsim.errors import InputError
 from distsim.memory import Held, held
 from distsim.metrics import summary
-from distsim.policies import Ddp
+from distsim.policies import Ddp, Sharded
 from distsim.policies.tensor import has_blocks
 from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.arguments import above
 from distsim.trace_size import check
-from distsim.units import show
+from distsim.units import parse, show
+from distsim.workload import Workload
 
 By = Literal["time", "price"]  # of a sample
 STORY_WORKERS = 16  # more workers are simulated by a formula only
@@ -34,6 +37,7 @@ NO_FORMULA = (
 TOO_LARGE = "they are too large to simulate on this machine"
 STEPS = 3  # all alike, but for the first, whose workers begin together
 BUCKETS = ("5 MiB", "25 MiB", "100 MiB")
+PARTS = (8, 2, 1)  # sharded training takes also buckets of so many parts of the model, for models of any size
 PREFETCHES = (1, 2)
 MOST_TENSOR = 8  # workers that share blocks, where no node has a fast tier
 SHARED = ("ring", "hierarchical", "halving_doubling")  # all-reduces that training takes in practice
@@ -82,6 +86,8 @@ class Way:
         own, layers = self.scenario.policy, self.scenario.workload.layer_bytes
         if isinstance(own, Ddp) and len(own.buckets(layers)) == 1:
             settings = ["one bucket"]
+        if isinstance(own, Sharded) and len(own.units(layers)) == 1:
+            settings = [f"stage {own.stage}", "one unit"]
         words = [policy["kind"].replace("_", " "), *settings]
         if workers > 1 and (policy["kind"] != "pipeline" or {"data", "tensor"} & policy.keys()):
             words.append(table["communication"]["kind"].replace("_", " "))
@@ -166,11 +172,9 @@ def _combinations(
         for bucket in buckets:
             yield {"kind": "ddp", "bucket": bucket, "first_bucket": "1 MiB"}, kind
         yield {"kind": "ddp", "bucket": whole, "first_bucket": whole}, kind
-    for stage in (1, 2, 3):
-        for prefetch in PREFETCHES:
-            yield {"kind": "sharded", "stage": stage, "prefetch": prefetch}, "ring"
-            for bucket in buckets[1:]:
-                yield {"kind": "sharded", "stage": stage, "prefetch": prefetch, "bucket": bucket}, "ring"
+    for stage, (units, number) in product((1, 2, 3), _units(profile, buckets)):
+        for prefetch in PREFETCHES[: max(1, number - 1)]:  # the first unit has only the others ahead
+            yield {"kind": "sharded", "stage": stage, "prefetch": prefetch} | units, "ring"
     if hands_on and has_blocks(profile.model):
         for tensor in _tensors(cluster, workers):
             for stage in (0, 1, 2, 3) if tensor < workers else (0,):
@@ -179,10 +183,35 @@ def _combinations(
         yield from _pipelines(profile, cluster, workers)
 
 
+def _units(profile: Profile, buckets: Sequence[str]) -> Iterator[tuple[dict[str, str], int]]:
+    """What units of sharded training hold, and how many there are: a layer, `buckets`, parts of the model, or all.
+
+    What makes the same units is yielded once.
+    """
+    layers = Workload(profile=profile).layer_bytes
+    known = []
+    for bucket in (None, *buckets, *(_bucket(profile.gradient_bytes / part) for part in PARTS)):
+        units = Sharded(stage=1, bucket_bytes=parse(bucket, "byte") if bucket else None).units(layers)
+        if units not in known:
+            known.append(units)
+            yield {"bucket": bucket} if bucket else {}, len(units)
+
+
+def _bucket(num_bytes: float) -> str:
+    """A bucket that holds so many bytes, in whole KiB or MiB.
+
+    >>> _bucket(860_000), _bucket(26e9)
+    ('840 KiB', '24796 MiB')
+    """
+    unit, size = ("MiB", 2**20) if num_bytes > 10 * 2**20 else ("KiB", 2**10)
+    return f"{math.ceil(num_bytes / size)} {unit}"
+
+
 def _pipelines(profile: Profile, cluster: dict[str, Any], workers: int) -> Iterator[tuple[dict[str, Any], str]]:
     """Pipelines of single workers by both schedules; those of groups by 1F1B, which holds less than GPipe.
 
-    Micro-batches are one, two or four for each stage, or where the batch has fewer samples, one for each sample.
+    Micro-batches are one, two or four for each stage, or more, so that all have as many samples; where the batch has
+    too few, one for each sample.
     """
     layers = len(profile.layers)
     blocks = sum(layer.forward_seconds > 0.0 for layer in profile.layers)
@@ -192,14 +221,25 @@ def _pipelines(profile: Profile, cluster: dict[str, Any], workers: int) -> Itera
             data, left = divmod(workers, tensor * stages)
             if left or (tensor > 1 and blocks % stages):
                 continue
-            counts = [count for count in (stages, 2 * stages, 4 * stages) if count <= profile.batch]
-            for count in counts or [profile.batch]:
+            counts = {
+                _even(profile.batch, count) for count in (stages, 2 * stages, 4 * stages) if count <= profile.batch
+            }
+            for count in sorted(counts or {profile.batch}):
                 way = {"kind": "pipeline", "micro_batches": count}
                 if data * tensor == 1:
                     yield from ((way | {"schedule": schedule}, "ring") for schedule in ("gpipe", "1f1b"))
                     continue
                 for stage in (0, 1) if data > 1 else (0,):
                     yield way | {"schedule": "1f1b", "data": data, "tensor": tensor, "stage": stage}, "ring"
+
+
+def _even(batch: int, least: int) -> int:
+    """The least number of micro-batches, `least` or more, that divides a batch evenly.
+
+    >>> _even(6, 2), _even(6, 4)
+    (2, 6)
+    """
+    return next(count for count in range(least, batch + 1) if batch % count == 0)
 
 
 def _tensors(cluster: dict[str, Any], workers: int) -> Iterator[int]:

@@ -78,10 +78,8 @@ def plan_command(
     if by == "price" and "cost" not in given:
         cure = "write a [cost] table with price_per_hour into the cluster's file"
         raise InputError.of("--by", by, f"needs a price, and {cluster} has none", cure)
-    found, interrupted = _simulated(
-        ways(profile, given["cluster"], room, optimizer, activation, given.get("cost")), scheduler, workers,
-        shown=not as_json,
-    )  # fmt: skip
+    asked = ways(profile, given["cluster"], room, optimizer, activation, given.get("cost"))
+    found, interrupted = _simulated(asked, scheduler, workers, shown=not as_json)
     order = ranked(found, by)
     told = verdict(found, by) if order else None
     if out is not None and order:
@@ -100,7 +98,7 @@ def plan_command(
     elif told is not None:
         console().print(_table(profile.model, found, by))
         written = [] if scenarios is None else [f"the ways as scenarios: {scenarios}/001.toml for the first, and so on"]
-        print_notes([told, *_left_out(found, room, by), *written])
+        print_notes([told, *(_so_far(asked, found) if interrupted else ()), *_left_out(found, room, by), *written])
     if interrupted:
         raise KeyboardInterrupt
     if told is None:
@@ -122,7 +120,8 @@ def _cluster(path: Path) -> dict[str, Any]:
     try:
         text = files.read(path, LARGEST_MEGABYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError.of("--cluster", str(path), f"cannot be read ({error})", "name a TOML file") from None
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError.of("--cluster", str(path), f"cannot be read ({reason})", "name a TOML file") from None
     found = toml.read(text, str(path))
     if not isinstance(found.get("cluster"), dict) or "workers" not in found["cluster"]:
         raise InputError.of(
@@ -156,11 +155,15 @@ def _table(model: str, found: Sequence[Way], by: By = "time") -> Table:
     priced = any(way.price_per_sample is not None for way in found)
     price = ["price of a million samples"] if priced else []
     rows = table(f"ways to train {model}", "", "way", "a step", "a sample", "memory", "exposed", *price)
-    best = {way.name for way in frontier(found, by)}
-    for number, way in enumerate(distinct(ranked(found, by))[:SHOWN], start=1):
+    best = {id(way) for way in frontier(found, by)}
+    order = list(enumerate(distinct(ranked(found, by)), start=1))
+    further = [(number, way) for number, way in order[SHOWN:] if id(way) in best]
+    for number, way in order[:SHOWN] + further:
+        if further and number == further[0][0]:
+            rows.add_section()
         assert way.seconds_per_sample and way.step_seconds and way.exposed_share is not None
         cells = [
-            f"{number:03d}", f"{way.name} *" if way.name in best else way.name, show(way.step_seconds, "second"),
+            f"{number:03d}", f"{way.name} *" if id(way) in best else way.name, show(way.step_seconds, "second"),
             show(way.seconds_per_sample, "second"), show(way.held.total, "byte"), f"{100 * way.exposed_share:.1f} %",
         ]  # fmt: skip
         if priced:
@@ -178,13 +181,19 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}"
 
 
+def _so_far(asked: Sequence[Way], found: Sequence[Way]) -> list[str]:
+    """That an interrupted plan says nothing of the ways that it has not simulated."""
+    fitting = sum(not (way.missing_bytes or way.untried) for way in asked)
+    return [f"interrupted: {len(ranked(found))} of the {fitting} ways that fit are simulated, and others may be better"]
+
+
 def _left_out(found: Sequence[Way], room: float | None, by: By) -> list[str]:
     """What the table does not show."""
     told = [f"* no other way beats it both in {by} and in memory"]
     order = ranked(found, by)
     differing = len(distinct(order))
     if differing > SHOWN or differing < len(order):
-        which = f"the first {SHOWN} of the {differing}" if differing > SHOWN else f"the {differing}"
+        which = f"the first {SHOWN} and those with * of the {differing}" if differing > SHOWN else f"the {differing}"
         told.append(f"of {len(order)} ways that fit, {which} that differ in time or memory; --json lists all")
     untried = Counter(way.untried for way in found if way.untried and not way.missing_bytes)
     told += [f"{count} ways were not tried: {why}" for why, count in untried.items()]

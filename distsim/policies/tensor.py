@@ -24,6 +24,11 @@ HALVES = 2  # of a block: attention and the perceptron
 
 def check_blocks(kind: str, model: str, *, known: bool) -> None:
     """Raises ValueError for a model that is not known to have blocks to split."""
+    if not known and has_blocks(model):
+        raise ValueError(
+            f"policy.kind = {kind!r} does not take the profile of {model!r}. "
+            'Cure: write kind = "mesh" with data = 1 and tensor = the number of workers'
+        )
     if not known:
         raise ValueError(
             f"policy.kind = {kind!r} splits the blocks of a transformer, and {model!r} is not known to have any. "

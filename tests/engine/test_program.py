@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -352,9 +353,15 @@ def test_what_computes_nothing_is_no_block() -> None:
 
 
 def test_a_profile_is_not_trained_by_tensor_alone() -> None:
-    workload = {"profile": transformer_profile(4, 64, 4, 100, 16, 4, 1e9), "activation": "1 kB"}
-    with pytest.raises(InputError, match=r"policy.kind = 'tensor' .*is not known to have any"):
-        scenario({"kind": "tensor"}, compute={"mean": "0 s"}, workload=workload)
+    profile = transformer_profile(4, 64, 4, 100, 16, 4, 1e9)
+    rules = {
+        profile.model: 'does not take .*kind = "mesh" with data = 1',
+        "my_model.py:build": "is not known to have any",
+    }
+    for model, rule in rules.items():
+        workload = {"profile": replace(profile, model=model), "activation": "1 kB"}
+        with pytest.raises(InputError, match=f"policy.kind = 'tensor' .*{rule}"):
+            scenario({"kind": "tensor"}, compute={"mean": "0 s"}, workload=workload)
 
 
 def test_a_worker_computes_until_it_needs_an_exchange_or_a_later_one_of_its_queue() -> None:
