@@ -25,7 +25,7 @@ from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.theory.arguments import above
 from distsim.trace_size import check
-from distsim.units import parse, show
+from distsim.units import parse, show, write
 from distsim.workload import Workload
 
 By = Literal["time", "price"]  # of a sample
@@ -198,13 +198,13 @@ def _units(profile: Profile, buckets: Sequence[str]) -> Iterator[tuple[dict[str,
 
 
 def _bucket(num_bytes: float) -> str:
-    """A bucket that holds so many bytes, in whole KiB or MiB.
+    """A bucket that holds so many bytes, rounded up to three digits.
 
-    >>> _bucket(860_000), _bucket(26e9)
-    ('840 KiB', '24796 MiB')
+    >>> _bucket(859_488), _bucket(3_437_952), _bucket(4)
+    ('860 kB', '3.44 MB', '4 B')
     """
-    unit, size = ("MiB", 2**20) if num_bytes > 10 * 2**20 else ("KiB", 2**10)
-    return f"{math.ceil(num_bytes / size)} {unit}"
+    last = max(10.0 ** (math.floor(math.log10(num_bytes)) - 2), 1.0)
+    return write(math.ceil(num_bytes / last) * last, "byte")
 
 
 def _pipelines(profile: Profile, cluster: dict[str, Any], workers: int) -> Iterator[tuple[dict[str, Any], str]]:

@@ -55,9 +55,10 @@ def test_the_winner_is_what_a_search_by_hand_finds(small: Profile) -> None:
                 small, workers, kind, {"kind": "ddp", "bucket": bucket, "first_bucket": first}
             )
         times[workers, kind, "synchronous"] = by_hand(small, workers, kind, {"kind": "synchronous"})
-        parts = [f"{math.ceil(small.gradient_bytes / part / 2**20)} MiB" for part in (8, 2, 1)]
+        parts = [f"{math.ceil(small.gradient_bytes / part / 1e6)} MB" for part in (8, 2, 1)]
         for bucket in ("1 B", "5 MiB", "25 MiB", "100 MiB", *parts):
-            together = units_by_hand(small, float(bucket.split()[0]) * (2**20 if "MiB" in bucket else 1))
+            number, unit = bucket.split()
+            together = units_by_hand(small, float(number) * {"B": 1, "MB": 1e6, "MiB": 2**20}[unit])
             for stage, prefetch in product((1, 2, 3), (1, 2)):
                 if prefetch < max(2, len(together)):
                     policy = {"kind": "sharded", "stage": stage, "prefetch": prefetch, "bucket": bucket}
