@@ -250,7 +250,7 @@ class MachineCalibration(ValidatedTable):
         ends = 2  # of a message: a rank that sends one and receives one does both
         return Cores(
             capacity=self.cores * self._busy_pace(scenario),
-            step_seconds=profile.step_seconds if profile else self._model_seconds(scenario, 1),
+            step_seconds=self._step_seconds(scenario),
             call_seconds=call,
             message_seconds=exchange.fixed_seconds / ends,
             byte_seconds=exchange.unit_seconds / ends,
@@ -260,6 +260,14 @@ class MachineCalibration(ValidatedTable):
             arrival_turn_seconds=arrival_turn,
             wake_seconds=wake,
         )
+
+    def _step_seconds(self, scenario: Scenario) -> float:
+        """Seconds of a step of one worker alone, without exchanges."""
+        profile = scenario.workload.profile
+        if profile is None:
+            return self._model_seconds(scenario, 1)
+        in_parts = isinstance(scenario.policy, Ddp | Programmed)
+        return (profile.ddp_seconds if in_parts else None) or profile.step_seconds
 
     def _busy_pace(self, scenario: Scenario) -> float:
         """The pace of a core among busy cores, beside one alone: the profile's own, or that of a measured model."""

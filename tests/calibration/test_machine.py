@@ -463,6 +463,20 @@ def test_a_turn_is_that_of_the_fewest_workers_that_fill_the_cores(workers: tuple
     assert found.schedule_turn_seconds == pytest.approx((turn + 2e-3 / turns_of_a_sum) * bool(turn), rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("policy", "seconds"),
+    [(SYNCHRONOUS, 3.5e-3), ({"kind": "ddp", "bucket": "1 MiB"}, 5e-3), ({"kind": "sharded", "stage": 3}, 5e-3)],
+)
+def test_the_step_that_is_told_is_the_one_that_is_predicted(policy: dict[str, Any], seconds: float) -> None:
+    """Under DDP and in sharded training a worker handles gradients more often, which the profile measured."""
+    asked = scenario(policy, {"kind": "ring"}, profile=replace(PROFILE, ddp_seconds=5e-3).as_dict())
+    schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
+    found = with_schedules(sharing([*WORK, *schedules])).exchange(asked)
+    assert found.cores is not None
+    assert found.cores.step_seconds == pytest.approx(seconds)
+    assert f"a worker computes for {1e3 * seconds:g} ms alone" in found.describe()
+
+
 def test_no_turn_is_shorter_than_none() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
     assert fitted(rings, cores=2, corrections=[("turn", 2, 1e4, np.full(3, 1e-3))]).turn_seconds == 0.0
