@@ -64,6 +64,7 @@ def test_simulate_prints_a_plain_table_in_a_pipe(run: Run, files: dict[str, Path
 
 LOCAL = {"policy": {"kind": "local_sgd", "period": 4}}
 DDP = {"policy": {"kind": "ddp", "accumulate": 2}}
+NODES = {"cluster.nodes": {"per_node": 2, "bandwidth": "100 Gbit/s", "latency": "1 us"}}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,7 @@ DDP = {"policy": {"kind": "ddp", "accumulate": 2}}
         (DDP, ["step time: from one update to the next, and an update comes every 2 local steps (policy.accumulate)"]),
         ({"policy.kind": "ddp"}, []),
         ({"cluster.workers": 1}, ["busiest link –: one worker alone sends nothing"]),
+        (NODES, ["busiest link: a NIC's; what stays inside a node is not counted"]),
     ],
 )
 def test_what_may_be_taken_amiss_is_told_under_the_table(

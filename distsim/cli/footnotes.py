@@ -33,9 +33,11 @@ def of_step(policy: Policy) -> list[str]:
 
 
 def _of_link(traces: Iterable[Trace]) -> Iterator[str]:
-    """Why a table shows no bytes of the busiest link."""
+    """Why a table shows no bytes of the busiest link, or which bytes it shows."""
     for trace in traces:
         if len(trace.transfers):
+            if trace.scenario.cluster.nodes is not None:
+                yield "busiest link: a NIC's; what stays inside a node is not counted"
             continue
         reason = why_none(trace)
         cure = '; communication.implementation = "schedule" does' if reason.startswith("the backend") else ""
