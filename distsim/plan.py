@@ -166,7 +166,7 @@ def _combinations(
         return
     size = profile.gradient_bytes
     whole = f"{size} B"
-    buckets = [bucket for bucket in BUCKETS if float(bucket.split()[0]) * 2**20 < size]
+    buckets = [bucket for bucket in BUCKETS if parse(bucket, "byte") < size]
     for kind in _all_reduces(cluster, workers):
         yield {"kind": "synchronous"}, kind
         for bucket in buckets:
@@ -210,8 +210,8 @@ def _bucket(num_bytes: float) -> str:
 def _pipelines(profile: Profile, cluster: dict[str, Any], workers: int) -> Iterator[tuple[dict[str, Any], str]]:
     """Pipelines of single workers by both schedules; those of groups by 1F1B, which holds less than GPipe.
 
-    Micro-batches are one, two or four for each stage, or more, so that all have as many samples; where the batch has
-    too few, one for each sample.
+    Micro-batches are one, two or four for each stage, or some more, so that all have as many samples; where the batch
+    has too few, one for each sample.
     """
     layers = len(profile.layers)
     blocks = sum(layer.forward_seconds > 0.0 for layer in profile.layers)
@@ -234,12 +234,14 @@ def _pipelines(profile: Profile, cluster: dict[str, Any], workers: int) -> Itera
 
 
 def _even(batch: int, least: int) -> int:
-    """The least number of micro-batches, `least` or more, that divides a batch evenly.
+    """The least number of micro-batches from `least` to four times as many that divides a batch evenly, or `least`.
 
-    >>> _even(6, 2), _even(6, 4)
-    (2, 6)
+    Without such a number, micro-batches have more than four samples each, and differ by one.
+
+    >>> _even(6, 4), _even(7, 3), _even(10_007, 2)
+    (6, 7, 2)
     """
-    return next(count for count in range(least, batch + 1) if batch % count == 0)
+    return next((count for count in range(least, 4 * least + 1) if batch % count == 0), least)
 
 
 def _tensors(cluster: dict[str, Any], workers: int) -> Iterator[int]:

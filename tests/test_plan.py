@@ -171,6 +171,9 @@ def test_pipelines_of_meshes_are_tried_where_blocks_can_be_shared(small: Profile
     micro = {way.scenario.policy.micro_batches for way in ways(replace(small, batch=6), LARGE, activation="3 MB")
              if isinstance(way.scenario.policy, Pipeline)}  # fmt: skip
     assert micro == {2, 6}, "each has as many samples"
+    prime = [way.scenario.policy for way in ways(replace(small, batch=10_007), LARGE, activation="3 MB")]
+    most = max(policy.micro_batches for policy in prime if isinstance(policy, Pipeline))
+    assert most == 4 * 8, "not one for each of 10,007 samples"
 
 
 @pytest.mark.parametrize("parameters", [1_000, 1_000_000, 100_000_000])
