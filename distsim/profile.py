@@ -99,7 +99,7 @@ class Profile:
 
     model: "my_model.py:build", without its folder. layers: in the order of their gradients, first gradient first.
     optimizer_seconds: one step of SGD. peak_bytes: the most memory held in a step: parameters, gradients, the batch and
-    what forward keeps for backward. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
+    what forward and backward make. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
     many were timed. ddp_seconds: of a step of one worker under DDP, which handles gradients more often, without its
     all-reduce. busy: how workers compute at once. Both are None where they were not measured. Raises ValueError where
     the gradients' times do not grow, parameters are needed ahead of more gradients than there are, or there are no

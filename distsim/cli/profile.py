@@ -98,8 +98,7 @@ def measured_profile(
 
 def _notes(found: Profile) -> list[str]:
     torch = "" if found.torch == UNKNOWN else f", torch {found.torch}"
-    kept = ", without what backward needs for a moment" if found.device == "cpu" else ""
-    memory = f"; tensors hold at most {show(found.peak_bytes, 'byte')}{kept}" if found.peak_bytes else ""
+    memory = f"; tensors hold at most {show(found.peak_bytes, 'byte')}" if found.peak_bytes else ""
     cores = found.core_seconds
     notes = [
         f"batch of {found.batch} on {found.device}{torch}, median of {found.steps} steps{memory}",

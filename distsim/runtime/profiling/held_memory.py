@@ -1,4 +1,4 @@
-"""The memory that a step of a model holds: on a GPU what torch allocates, elsewhere the tensors that are known."""
+"""The memory that a step of a model holds: on a GPU what torch allocates, elsewhere the tensors of its operations."""
 
 from __future__ import annotations
 
@@ -14,32 +14,24 @@ from distsim.runtime.profiling.own_model import OwnModel
 
 
 def peak_bytes_of(own: OwnModel) -> int:
-    """The most bytes held in a step: parameters, gradients, buffers, the batch, and what backward needs of forward.
+    """The most bytes held in a step: parameters, gradients, buffers, the batch, and what the operations make.
 
-    A model that recomputes activations (`torch.utils.checkpoint`) keeps few of them from forward. The most that it
-    recomputes at once is added: exact where the parts of the model are alike, and otherwise an upper bound.
+    Gradients are there from step to step, as in real runs. Elsewhere than on a GPU, what an operation takes for itself
+    alone does not count.
     """
     if own.batch[0].is_cuda:
         torch.cuda.reset_peak_memory_stats()
         own.backward(own.loss())
         return int(torch.cuda.max_memory_allocated())
-    kept: dict[int, int] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        for one in dense(tensor):
-            kept[one.untyped_storage().data_ptr()] = one.untyped_storage().nbytes()
-        return tensor
-
-    held = [*own.module.parameters(), *own.module.buffers(), *own.batch]
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss = own.loss()
-    for tensor in held:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-    recomputed = Recomputed()
-    with recomputed:
-        own.backward(loss)
+    for parameter in own.layers.values():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    kept = _storages([*own.module.parameters(), *own.module.buffers(), *own.batch])
     gradients = sum(one.numel() * one.element_size() for one in own.layers.values())
-    return sum(kept.values()) + gradients + recomputed.peak_bytes
+    made = MadeTensors()
+    with made:
+        own.backward(own.loss())
+    return sum(storage.nbytes() for storage in kept.values()) + gradients + made.peak_bytes
 
 
 def dense(values: object) -> Iterator[torch.Tensor]:
@@ -49,29 +41,33 @@ def dense(values: object) -> Iterator[torch.Tensor]:
             yield one
 
 
-class Recomputed(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
-    """Counts the tensors that are made while gradients are recorded. In a backward, these are recomputed activations.
-
-    The gradient of the loss is made then as well; it is a scalar, and scalars do not count.
-    peak_bytes: the most bytes of such tensors at one moment.
-    """
+class MadeTensors(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
+    """Counts the tensors that operations make, as long as they are there. peak_bytes: the most at one moment."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch
-        self.peak_bytes: int = 0
-        self._bytes: dict[int, int] = {}  # by address, of the storages that are there now
+        self.peak_bytes = 0
+        self._now = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation, and counts what it made."""
         made = func(*args, **(kwargs or {}))
-        if torch.is_grad_enabled():
-            given = {one.untyped_storage().data_ptr() for one in dense((args, kwargs))}
-            for one in dense(made):
-                if one.dim() and one.untyped_storage().data_ptr() not in given:
-                    self._count(one.untyped_storage())
+        there, after = _storages((args, kwargs)), _storages(made)
+        for address in after.keys() - there.keys():
+            self._count(after[address])
         return made
 
     def _count(self, storage: torch.UntypedStorage) -> None:
-        self._bytes[storage.data_ptr()] = storage.nbytes()
-        weakref.finalize(storage, self._bytes.pop, storage.data_ptr(), None)
-        self.peak_bytes = max(self.peak_bytes, sum(self._bytes.values()))
+        num_bytes = storage.nbytes()
+        self._now += num_bytes
+        self.peak_bytes = max(self.peak_bytes, self._now)
+        weakref.finalize(storage, self._forget, num_bytes)
+
+    def _forget(self, num_bytes: int) -> None:
+        self._now -= num_bytes
+
+
+def _storages(values: object) -> dict[int, torch.UntypedStorage]:
+    """The memory of tensors, each once, by its address."""
+    storages = (one.untyped_storage() for one in dense(values))
+    return {storage.data_ptr(): storage for storage in storages}
