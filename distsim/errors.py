@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from distsim.trace import Trace
+
+LEAST_ALIKE = 0.75  # by difflib's ratio: a slip of a letter or two is nearer, and another word is not
 
 
 class DistsimError(Exception):
@@ -68,6 +72,17 @@ def problem(asked: str, value: object, rule: str, cure: str) -> str:
     'cluster.workers = -1: must be at least 1. Cure: write workers = 4'
     """
     return f"{asked} = {shown(value)}: {rule}. Cure: {cure}"
+
+
+def closest(wrong: str, names: Iterable[str]) -> str | None:
+    """The name of which `wrong` is a misspelling; None where none is that near.
+
+    >>> closest("simulat", ["simulate", "sweep"]), closest("--calibration", ["--activation"])
+    ('simulate', None)
+    """
+    from difflib import get_close_matches  # an error needs it, and nothing that goes well
+
+    return next(iter(get_close_matches(wrong, list(names), n=1, cutoff=LEAST_ALIKE)), None)
 
 
 def shown(value: object) -> str:

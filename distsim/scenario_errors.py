@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import types
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from distsim.errors import InputError, problem, shown
+from distsim.errors import InputError, closest, problem, shown
 
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> InputError:
@@ -99,8 +98,8 @@ def unknown_key(key: str, value: object, table: str, known: list[str], places: S
 
     places: keys of other tables that have this name, such as policy.backups. They come first.
     """
-    close = [" or ".join(places)] if places else difflib.get_close_matches(key.rpartition(".")[2], known, n=1)
-    cure = f"write {close[0]}" if close else f"remove it; the keys are {', '.join(known) or 'none'}"
+    close = " or ".join(places) or closest(key.rpartition(".")[2], known)
+    cure = f"write {close}" if close else f"remove it; the keys are {', '.join(known) or 'none'}"
     return problem(key, value, f"is not a key of {table}", cure)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from importlib import import_module
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from distsim.errors import problem
+from distsim.errors import closest, problem
 
 
 class Commands(click.Group):
@@ -66,5 +65,5 @@ def nearest(wrong: str, names: Iterable[str]) -> str:
     ('write simulate', 'take one of simulate, sweep')
     """
     known = list(names)
-    close = difflib.get_close_matches(wrong, known, n=1)
-    return f"write {close[0]}" if close else f"take one of {', '.join(known)}"
+    close = closest(wrong, known)
+    return f"write {close}" if close else f"take one of {', '.join(known)}"
