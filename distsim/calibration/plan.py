@@ -10,7 +10,7 @@ import numpy as np
 
 from distsim.arrays import Floats
 from distsim.calibration.exchange import WARM_UP_STEPS, exchange_seconds, exchanged_bytes
-from distsim.calibration.operations import CORRECTIONS, OPERATIONS, Correction
+from distsim.calibration.operations import CORRECTIONS, OF_MODELS, OPERATIONS, Correction
 from distsim.calibration.probe_times import (
     busy_all_reduce_seconds,
     busy_reduce_scatter_seconds,
@@ -29,6 +29,7 @@ from distsim.units import write
 from distsim.workload import FLOAT_BYTES, TRAINING_SAMPLES, Model, Workload
 
 PASSES = 2  # over all launches, so that a slow minute disturbs more than one of them
+MODEL_TIMES = 3  # within a launch: a virtual machine's cores may lose a third of their pace for some seconds
 SHORTEST_PAUSE, LONGEST_PAUSE = 1e-6, 1.0  # in seconds
 PIPELINE_MESSAGES = 2  # per step of two stages: an activation, and the gradient back
 NOMINAL_LINKS = {"bandwidth": "10 Gbit/s", "latency": "0 s"}  # a scenario needs links; the machine's own are used
@@ -103,7 +104,8 @@ class CalibrationPlan:
 
     batch: the largest batch; smaller batches are measured too. busy: more numbers of workers, for compute only.
     pause: seconds that every worker sleeps before each exchange and in each step of a model. Take the pause of the runs
-    to be predicted, since cores are slower after a sleep. repeats: of each size. bandwidth: bytes/s of every emulated
+    to be predicted, since cores are slower after a sleep. repeats: of each size; those of a model are made in short
+    runs, of which the one at the lower quartile counts. bandwidth: bytes/s of every emulated
     NIC; None for the machine's own links. latency: seconds between two emulated NICs. without: what not to measure,
     where no run to be predicted needs it. Raises InputError if no line could be fitted.
 
@@ -184,6 +186,13 @@ class CalibrationPlan:
         return (probe for probe in self._probes() if probe.shows not in self.without)
 
     def _probes(self) -> Iterator[Probe]:
+        yield from self._computing()
+        yield from self._exchanging()
+        yield from self._computing()
+        yield from self._correcting()
+        yield from self._computing()
+
+    def _exchanging(self) -> Iterator[Probe]:
         for size in self.sizes:
             gradient = {"gradient": write(size, "byte")}
             for workers in self.workers:
@@ -196,6 +205,8 @@ class CalibrationPlan:
             yield self._probe("point_to_point", 2, activation, policy=pipeline, kind="ring")
             # One worker exchanges nothing: its bucket takes the call of the all-reduce, and the division.
             yield self._probe("bucket_mean", 1, gradient, policy=_ddp_with(size), kind="ring")
+
+    def _correcting(self) -> Iterator[Probe]:
         if max(self.workers) > 1:
             # One worker's sums have no messages: each is handed to the thread that exchanges, and back.
             smallest, tensor = {"model": BUSY_MODEL, "batch": 1}, {"kind": "tensor"}
@@ -207,27 +218,29 @@ class CalibrationPlan:
                 yield self._probe("turn", workers, workload, policy, SHORTEST_PAUSE, kind="ring")
                 sharded = {"kind": "sharded", "stage": 1}
                 yield self._probe("schedule_turn", workers, workload, sharded, SHORTEST_PAUSE, kind="ring")
+
+    def _computing(self) -> Iterator[Probe]:
         for model in self.models:
             for batch in sorted({max(1, self.batch // 4), self.batch // 2, self.batch}):
                 for workers in sorted({*self.workers, *self.busy}):
                     yield self._probe("compute", workers, {"model": model, "batch": batch}, kind="ring")
+            workload = {"model": model, "batch": self.batch}
             for workers in sorted({*self.workers, *self.busy}):
                 for bucket in dict.fromkeys(_bucket_sizes(model)):
-                    workload = {"model": model, "batch": self.batch}
                     yield self._probe("ddp", workers, workload, policy=_ddp_with(bucket), kind="ring")
             for size in dict.fromkeys(_bucket_sizes(model)) if 1 in (*self.workers, *self.busy) else ():
                 sharded = {"kind": "sharded", "stage": 1, "bucket": write(size, "byte")}
-                workload = {"model": model, "batch": self.batch}
                 yield self._probe("units", 1, workload, sharded, kind="ring")
 
     def _probe(
         self, shows: Shows, workers: int, workload: dict[str, Any], policy: dict[str, Any] | None = None,
         pause: float | None = None, **communication: str,
     ) -> Probe:  # fmt: skip
+        times = PASSES * (MODEL_TIMES if shows in OF_MODELS else 1)
         scenario = Scenario.of(
             {
                 "name": "calibration",
-                "steps": WARM_UP_STEPS + -(-self.repeats // PASSES),
+                "steps": WARM_UP_STEPS + -(-self.repeats // times),
                 "cluster": {"workers": workers, **self._links},
                 "compute": {"mean": write(self.pause if pause is None else pause, "second")},
                 "workload": workload,

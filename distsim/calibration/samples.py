@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from distsim.calibration.imposed import Imposed
 from distsim.calibration.machine import SHORTEST_SECONDS, Fit, MachineCalibration, Measured
 from distsim.calibration.operations import (
     NOT_OVERSUBSCRIBED,
+    OF_MODELS,
     OPERATIONS,
     Correction,
     Operation,
@@ -24,7 +25,6 @@ from distsim.workload import Model
 Repeats = dict[tuple[Operation, Model | None, int, float], Floats]  # operation, model, workers, amount: all repeats
 Sample = tuple[Operation, Model | None, int, float, Floats]  # operation, model, workers, amount, seconds of the repeats
 Corrected = tuple[Correction, int, float, Floats]  # workers, amount, seconds of the repeats
-Key = TypeVar("Key")
 
 
 def fitted(
@@ -33,6 +33,8 @@ def fitted(
 ) -> MachineCalibration:  # fmt: skip
     """The calibration from these samples; samples of the same operation, model, workers and amount are joined.
 
+    Of a model's times, only the sample at the lower quartile counts. The cores of a virtual machine lose up to a third
+    of their pace for seconds or minutes, and most runs are not disturbed.
     work: core-seconds of one rank in place of seconds. corrections: all-reduces beside workers that compute, and
     hand-overs of an exchange to another thread. other_work: cores that other programs took meanwhile.
 
@@ -58,7 +60,7 @@ def fitted(
         measured=tuple(_measured(*key, seconds) for key, seconds in repeats.items()), work=_work(work),
         other_work=other_work,
     )  # fmt: skip
-    together = _together((one[:-1], one[-1]) for one in corrections)
+    together = {key: np.concatenate(found) for key, found in _together(corrections).items()}
     handed = [one[-1] for one in corrections if one[0] == "hand_over"]
     return machine.model_copy(
         update={
@@ -105,19 +107,27 @@ def _of_fewest(
     return min(enough, key=lambda key: key[1], default=None)
 
 
-def _together(samples: Iterable[tuple[Key, Floats]]) -> dict[Key, Floats]:
-    """All repeats of the same key together."""
-    together: dict[Key, list[Floats]] = {}
-    for key, seconds in samples:
-        together.setdefault(key, []).append(seconds)
-    return {key: np.concatenate(found) for key, found in together.items()}
+def _together(samples: Iterable[tuple[Any, ...]]) -> dict[Any, list[Floats]]:
+    """The seconds of all samples that are alike in everything else."""
+    together: dict[Any, list[Floats]] = {}
+    for *key, seconds in samples:
+        together.setdefault(tuple(key), []).append(seconds)
+    return together
 
 
 def _joined(samples: Iterable[Sample]) -> Repeats:
-    """All repeats of the same operation, model, workers and amount together, in the order of tables."""
-    together = _together((one[:-1], one[-1]) for one in samples)
+    """The repeats of the same operation, model, workers and amount together, in the order of tables."""
+    together = _together(samples)
     order = sorted(together, key=lambda key: (OPERATIONS.index(key[0]), key[1] or "", *key[2:]))
-    return {key: together[key] for key in order}
+    return {
+        key: _at_the_lower_quartile(together[key]) if key[0] in OF_MODELS else np.concatenate(together[key])
+        for key in order
+    }
+
+
+def _at_the_lower_quartile(runs: list[Floats]) -> Floats:
+    """The repeats of the run that is slower than a quarter of the others, by its median."""
+    return sorted(runs, key=np.median)[(len(runs) - 1) // 4]
 
 
 def _work(samples: Iterable[Sample]) -> tuple[Fit, ...]:

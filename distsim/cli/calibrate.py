@@ -70,7 +70,8 @@ def _pause(_context: click.Context, option: click.Parameter, text: str) -> float
 @click.option("--pause", default="20 ms", show_default=True, callback=_pause,
               help="How long workers sleep before each exchange and in each step of a model.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=2), default=DEFAULT.repeats, show_default=True,
-              help="Number of measurements of each size.")  # fmt: skip
+              help="Number of measurements of each size; a model's are made in short runs all along the calibration, "
+              "and the run at the lower quartile counts.")  # fmt: skip
 @click.option("--html", type=PATH, help="Write a page with measured times and fits.")
 @yes_option
 @json_option

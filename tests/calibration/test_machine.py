@@ -418,6 +418,21 @@ def test_each_worker_that_shares_a_block_computes_every_piece_of_it(policy: dict
     assert longer == pytest.approx(6e-3 + 1e-5 * pieces - 5.2e-3, rel=1e-6)
 
 
+@pytest.mark.parametrize(("count", "chosen"), [(1, 0), (2, 0), (4, 0), (5, 1), (6, 1), (9, 2)])
+def test_of_a_models_runs_the_one_at_the_lower_quartile_counts_and_of_an_exchanges_all(count: int, chosen: int) -> None:
+    """Also where most runs met a slow core; a single quick step changes nothing."""
+    medians = [34e-3 + 2e-3 * number for number in range(count)]
+    runs = [np.array([1e-3, middle, middle, 60e-3]) for middle in reversed(medians)]
+    of_model: list[Sample] = [("compute", "mlp", 2, amount, run) for amount in (8.0, 16.0) for run in runs]
+    of_exchange: list[Sample] = [("all_reduce", None, 2, amount, run) for amount in (1e5, 1e6) for run in runs]
+    machine = fitted([*of_model, *of_exchange], cores=2)
+    for found in machine.measured:
+        model = found.operation == "compute"
+        assert found.seconds == pytest.approx(medians[chosen] if model else np.median(np.concatenate(runs)))
+        assert found.repeats == (4 if model else 4 * count)
+    assert machine.seconds("compute", 2, 16.0, "mlp") == pytest.approx(medians[chosen])
+
+
 def test_the_hand_over_is_the_median_of_all_steps() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 2e-3 + size / 1e9)) for size in (1e4, 1e6)]
     assert fitted(rings, cores=2).hand_over_seconds == 0.0

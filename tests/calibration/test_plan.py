@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, get_args
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 
 from distsim.arrays import Floats
 from distsim.calibration import CalibrationPlan
-from distsim.calibration.operations import CORRECTIONS, Correction
-from distsim.calibration.plan import PASSES, Probe, Shows
+from distsim.calibration.exchange import WARM_UP_STEPS
+from distsim.calibration.operations import CORRECTIONS, OF_MODELS, Correction
+from distsim.calibration.plan import MODEL_TIMES, PASSES, Probe, Shows
 from distsim.cli.calibrate import calibrate
 from distsim.cores import Cores
 from distsim.engine import story
@@ -94,6 +96,19 @@ def test_compute_is_measured_at_three_batches_and_where_others_are_not() -> None
     assert found == {(model, workers, batch) for model in ("mlp", "cnn") for workers in (1, 3) for batch in (3, 6, 12)}
 
 
+def test_a_model_is_measured_before_between_and_after_all_else_of_a_launch() -> None:
+    for launch in CalibrationPlan(workers=(1, 2), models=("mlp",)).one_pass():
+        shown = [probe.shows for probe in launch]
+        if "compute" not in shown:
+            continue
+        runs = [[*group] for of_model, group in groupby(shown, key=OF_MODELS.__contains__) if of_model]
+        assert len(runs) == MODEL_TIMES
+        assert (shown[0], shown[-1]) == ("compute", runs[0][-1])
+        assert runs == [runs[0]] * MODEL_TIMES
+        steps = {probe.scenario.steps - WARM_UP_STEPS for probe in launch if probe.shows in OF_MODELS}
+        assert steps == {math.ceil(20 / (PASSES * MODEL_TIMES))}
+
+
 @pytest.mark.parametrize("repeats", [2, 5, 20])
 def test_repeats_are_not_fewer_than_asked(repeats: int) -> None:
     launch = CalibrationPlan(workers=(2,), models=(), repeats=repeats).launches()[0]
@@ -128,7 +143,7 @@ def test_compute_unit_by_unit_is_measured_with_one_worker_in_one_unit_and_in_one
         assert (operation, number, probe.scenario.workload.batch) == ("units", 1, 12)
         np.testing.assert_allclose(seconds, 4e-3, rtol=1e-9)
         found.setdefault(model, []).append(units)
-    assert found == {"mlp": [1.0, 2.0], "cnn": [1.0, 3.0]}
+    assert found == {"mlp": [1.0, 2.0] * MODEL_TIMES, "cnn": [1.0, 3.0] * MODEL_TIMES}
 
 
 def test_units_are_measured_only_beside_a_whole_model_on_one_worker() -> None:
