@@ -20,10 +20,12 @@ from distsim.metrics import (
     summary,
     worker_seconds,
 )
+from distsim.policies import Programmed
 from distsim.trace import Trace
 from distsim.units import rate, show
 
 CANCEL_SHARE = 0.05  # of the measured total; smaller errors that cancel out are not told
+COMPUTE_SHARE = 0.2  # of the predicted computing; a smaller difference is not told
 FIRST_NAMED = ("policy.kind", "cluster.workers", "communication.kind")  # messages name a difference in these first
 MAY_DIFFER = ("name", "communication.implementation", "compute.added")
 
@@ -170,6 +172,34 @@ def network_difference(predicted: Trace, measured: Trace) -> str | None:
         f"The two runs used different networks: the prediction the scenario's links ({links}), the measurement the "
         "machine's own. So the errors tell the difference of the links, too. Cure: distsim measure --emulate, or "
         "distsim simulate --calibration"
+    )
+
+
+def compute_difference(predicted: Trace, measured: Trace) -> str | None:
+    """Says that a model computed faster or slower in the run than it did when it was measured before the prediction.
+
+    None where the difference is small, no model computes, or the prediction knew nothing of its times: those of a
+    user's own model in pieces, as sharded training computes it, are not measured before.
+
+    >>> from distsim import example, simulate
+    >>> trace = simulate(example("synchronous_ring"))
+    >>> compute_difference(trace, trace) is None
+    True
+    """
+    calibrated = predicted.metadata.get("calibration") or {}
+    of_model = calibrated.get("model_seconds") or (calibrated.get("cores") or {}).get("step_seconds")
+    profiled = predicted.scenario.workload.profile is not None
+    used = {"distsim profile": profiled, "distsim calibrate": bool(of_model)}
+    sources = [command for command, told in used.items() if told]
+    in_pieces = profiled and isinstance(predicted.scenario.policy, Programmed)
+    if (predicted.producer, measured.producer) != ("simulated", "measured") or not sources or in_pieces:
+        return None
+    foreseen, took = (float(worker_seconds(trace)["compute"].mean()) for trace in (predicted, measured))
+    if not foreseen or abs(took - foreseen) <= COMPUTE_SHARE * foreseen:
+        return None
+    return (
+        f"a worker computed for {show(took, 'second')}, and {show(foreseen, 'second')} were predicted. Virtual and "
+        f"shared cores change their speed within minutes. Cure: {' and '.join(sources)} again, right before the run"
     )
 
 

@@ -8,7 +8,14 @@ from typing import Any
 
 from distsim.calibration import Calibration, fit, probes
 from distsim.calibration.imposed import calibrate_command
-from distsim.comparison import Comparison, compare, link_differences, network_difference, rule_difference
+from distsim.comparison import (
+    Comparison,
+    compare,
+    compute_difference,
+    link_differences,
+    network_difference,
+    rule_difference,
+)
 from distsim.errors import InputError
 from distsim.progress import Report, bar
 from distsim.runtime import other_work
@@ -62,6 +69,8 @@ def predict_and_measure(
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
     notes = [known.describe(scenario), *other_work.notes(measured.metadata)]
+    if calibration is not None:
+        notes += _changed_cores(predicted, measured)
     return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 
@@ -102,8 +111,17 @@ def predict_and_emulate(
             notes.append("the prediction uses this measured latency in place of the scenario's")
         if work := _server_seconds(measured.metadata):
             notes.append(f"the server's own work per update takes {show(work, 'second')}, measured in the warm-up")
-    notes += [*earlier(predicted, emulation), *other_work.notes(measured.metadata)]
+    notes += [
+        *earlier(predicted, emulation),
+        *other_work.notes(measured.metadata),
+        *_changed_cores(predicted, measured),
+    ]
     return Experiment(compare(predicted, measured), predicted, measured, notes)
+
+
+def _changed_cores(predicted: Trace, measured: Trace) -> list[str]:
+    changed = compute_difference(predicted, measured)
+    return [changed] if changed else []
 
 
 def predict_emulated(scenario: Scenario, metadata: dict[str, Any], *, rule: str | None = None) -> Trace:
@@ -146,7 +164,7 @@ def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment
     """Compares two saved traces; the notes tell where the prediction used other links or another rule."""
     network = network_difference(predicted, measured)
     differences = [*([network] if network else []), *link_differences(predicted, measured)]
-    differences += rule_difference(predicted, measured)
+    differences += [*_changed_cores(predicted, measured), *rule_difference(predicted, measured)]
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
         differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")
     return Experiment(compare(predicted, measured), predicted, measured, [*differences, *notes])

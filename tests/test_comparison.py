@@ -12,15 +12,17 @@ from rich.console import Console
 
 from distsim.calibration import Calibration, Exchange
 from distsim.cli.summary_tables import comparison_table
-from distsim.comparison import compare, link_differences, staleness_distance, verdict
+from distsim.comparison import compare, compute_difference, link_differences, staleness_distance, verdict
 from distsim.errors import InputError
 from distsim.examples import NAMES, example
 from distsim.experiment import of_traces
-from distsim.metrics import summary
+from distsim.metrics import summary, worker_seconds
 from distsim.policies import Synchronous
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.trace import Trace, TraceBuilder
+from distsim.transformer_profile import transformer_profile
+from distsim.units import show
 
 
 def run_as(scenario: Scenario, true: Scenario) -> Trace:
@@ -272,3 +274,56 @@ def test_a_calibrated_prediction_compares_with_the_scenario_it_predicts() -> Non
     predicted = simulate(example("synchronous_ring"), Calibration((exchange,)))
     assert predicted.scenario.compute.added_seconds == 2e-3
     assert compare(predicted, simulate(example("synchronous_ring"))).name == "synchronous-ring"
+
+
+COMPUTING = example("synchronous_ring").replacing(
+    {"workload.gradient": None, "workload.model": "mlp", "compute": {"mean": "0 s"}}
+)
+
+
+def computing_for(seconds: float) -> Trace:
+    return simulate(COMPUTING, Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, (), model_seconds=seconds),)))
+
+
+def as_measured(trace: Trace) -> Trace:
+    of_run = {key: value for key, value in trace.metadata.items() if key != "calibration"}
+    return replace(trace, metadata=of_run | {"producer": "measured"})
+
+
+def profiled(operations_per_second: float, **policy: Any) -> Scenario:
+    profile = transformer_profile(
+        layers=2, width=16, heads=2, vocabulary=64, sequence=8, batch=4, operations_per_second=operations_per_second
+    )
+    return COMPUTING.replacing({"workload": {"profile": profile}, "policy": policy or {"kind": "synchronous"}})
+
+
+def test_a_profiled_model_that_computes_at_another_speed_is_to_be_profiled_again() -> None:
+    told = compute_difference(simulate(profiled(1e9)), as_measured(simulate(profiled(5e8))))
+    assert told is not None
+    assert "Cure: distsim profile again" in told
+
+
+@pytest.mark.parametrize("took", [0.7, 0.79, 1.21, 2.0])
+def test_a_run_that_computes_at_another_speed_than_was_measured_before_says_so(took: float) -> None:
+    predicted, measured = computing_for(0.02), as_measured(computing_for(0.02 * took))
+    told = compute_difference(predicted, measured)
+    assert told is not None
+    for trace in (predicted, measured):
+        assert show(float(worker_seconds(trace)["compute"].mean()), "second") in told
+    assert "Cure: distsim calibrate again" in told
+    assert of_traces(predicted, measured, ["saved"]).notes == [told, "saved"]
+
+
+def test_nothing_is_said_of_computing_that_was_predicted_well_or_not_at_all() -> None:
+    slow = as_measured(computing_for(0.04))
+    assert compute_difference(computing_for(0.02), as_measured(computing_for(0.0235))) is None
+    assert compute_difference(simulate(COMPUTING), slow) is None
+    drawn = COMPUTING.replacing({"compute.mean": "20 ms"})
+    assert (
+        compute_difference(simulate(drawn), as_measured(simulate(drawn.replacing({"compute.mean": "60 ms"})))) is None
+    )
+    predicted, measured = (simulate(profiled(speed, kind="sharded", stage=1)) for speed in (1e9, 5e8))
+    assert compute_difference(predicted, as_measured(measured)) is None
+    made_up = example("synchronous_ring")
+    other = as_measured(simulate(made_up.replacing({"compute.mean": "100 ms"})))
+    assert compute_difference(simulate(made_up), other) is None
