@@ -83,7 +83,7 @@ FOCUSED = """() => {
 }"""
 MOST_CONTROLS = 30
 
-FIRST, *OTHERS = ("race", "backup_workers", "your_cluster")
+FIRST, *OTHERS = ("race", "backup_workers")
 
 pytestmark = [pytest.mark.chromium, pytest.mark.timeout(240), pytest.mark.alone]
 

@@ -84,7 +84,7 @@ def train(updates, record):
 
 
 @pytest.mark.real
-@pytest.mark.more
+@pytest.mark.thorough
 @pytest.mark.usefixtures("hidden")
 def test_the_chapter_shows_the_recorded_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -39,6 +39,7 @@ def test_a_step_takes_as_long_as_theory_says(period: int) -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.thorough
 def test_after_as_many_steps_a_longer_period_is_worse(whole: Callable[[int, int], int]) -> None:
     own = seeds(whole(10, 20), first=101)
     for shorter, longer in pairwise(losses_after_steps(FAST, own, 128)):
