@@ -175,16 +175,16 @@ def network_difference(predicted: Trace, measured: Trace) -> str | None:
     )
 
 
-def compute_difference(predicted: Trace, measured: Trace) -> str | None:
-    """Says that a model computed faster or slower in the run than it did when it was measured before the prediction.
+def compute_difference(predicted: Trace, measured: Trace) -> list[str]:
+    """A sentence where a model computed faster or slower in the run than when it was measured before the prediction.
 
-    None where the difference is small, no model computes, or the prediction knew nothing of its times: those of a
-    user's own model in pieces, as sharded training computes it, are not measured before.
+    The list is empty where the difference is small, no model computes, or the prediction knew nothing of its times:
+    those of a user's own model in pieces, as sharded training computes it, are not measured before.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("synchronous_ring"))
-    >>> compute_difference(trace, trace) is None
-    True
+    >>> compute_difference(trace, trace)
+    []
     """
     calibrated = predicted.metadata.get("calibration") or {}
     of_model = calibrated.get("model_seconds") or (calibrated.get("cores") or {}).get("step_seconds")
@@ -193,14 +193,14 @@ def compute_difference(predicted: Trace, measured: Trace) -> str | None:
     sources = [command for command, told in used.items() if told]
     in_pieces = profiled and isinstance(predicted.scenario.policy, Programmed)
     if (predicted.producer, measured.producer) != ("simulated", "measured") or not sources or in_pieces:
-        return None
+        return []
     foreseen, took = (float(worker_seconds(trace)["compute"].mean()) for trace in (predicted, measured))
     if not foreseen or abs(took - foreseen) <= COMPUTE_SHARE * foreseen:
-        return None
-    return (
+        return []
+    return [
         f"a worker computed for {show(took, 'second')}, and {show(foreseen, 'second')} were predicted. Virtual and "
         f"shared cores change their speed within minutes. Cure: {' and '.join(sources)} again, right before the run"
-    )
+    ]
 
 
 def verdict(compared: Sequence[Comparison]) -> str:

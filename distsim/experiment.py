@@ -70,7 +70,7 @@ def predict_and_measure(
     predicted = simulate(scenario, known, rule=rule)
     notes = [known.describe(scenario), *other_work.notes(measured.metadata)]
     if calibration is not None:
-        notes += _changed_cores(predicted, measured)
+        notes += compute_difference(predicted, measured)
     return Experiment(compare(predicted, measured), predicted, measured, notes)
 
 
@@ -114,14 +114,9 @@ def predict_and_emulate(
     notes += [
         *earlier(predicted, emulation),
         *other_work.notes(measured.metadata),
-        *_changed_cores(predicted, measured),
+        *compute_difference(predicted, measured),
     ]
     return Experiment(compare(predicted, measured), predicted, measured, notes)
-
-
-def _changed_cores(predicted: Trace, measured: Trace) -> list[str]:
-    changed = compute_difference(predicted, measured)
-    return [changed] if changed else []
 
 
 def predict_emulated(scenario: Scenario, metadata: dict[str, Any], *, rule: str | None = None) -> Trace:
@@ -164,7 +159,7 @@ def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment
     """Compares two saved traces; the notes tell where the prediction used other links or another rule."""
     network = network_difference(predicted, measured)
     differences = [*([network] if network else []), *link_differences(predicted, measured)]
-    differences += [*_changed_cores(predicted, measured), *rule_difference(predicted, measured)]
+    differences += [*compute_difference(predicted, measured), *rule_difference(predicted, measured)]
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
         differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")
     return Experiment(compare(predicted, measured), predicted, measured, [*differences, *notes])

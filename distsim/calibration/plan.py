@@ -102,12 +102,12 @@ class Probe:
 class CalibrationPlan:
     """Numbers of workers, sizes in bytes, and models to calibrate with.
 
-    batch: the largest batch; smaller batches are measured too. busy: more numbers of workers, for compute only.
-    pause: seconds that every worker sleeps before each exchange and in each step of a model. Take the pause of the runs
-    to be predicted, since cores are slower after a sleep. repeats: of each size; those of a model are made in short
-    runs, of which the one at the lower quartile counts. bandwidth: bytes/s of every emulated
-    NIC; None for the machine's own links. latency: seconds between two emulated NICs. without: what not to measure,
-    where no run to be predicted needs it. Raises InputError if no line could be fitted.
+    batch: the largest batch; smaller batches are measured too. busy: more numbers of workers, for compute only. pause:
+    seconds that every worker sleeps before each exchange and in each step of a model. Take the pause of the runs to be
+    predicted, since cores are slower after a sleep. repeats: of each size; those of a model are made in short runs, of
+    which the one at the lower quartile counts. bandwidth: bytes/s of every emulated NIC; None for the machine's own
+    links. latency: seconds between two emulated NICs. without: what not to measure, where no run to be predicted needs
+    it. Raises InputError if no line could be fitted.
 
     >>> [len(launch) for launch in CalibrationPlan(workers=(1, 2), sizes=(1e5, 1e6), models=()).one_pass()]
     [3, 8, 2, 2]
