@@ -34,8 +34,8 @@ class Cores:
     capacity: core-seconds per second of all cores together; less than their number, since busy cores share memory and
     caches. step_seconds: of a worker's forward, backward and update in one step. call_seconds: of calling an
     all-reduce, whatever its size and its number of messages. message_seconds: of sending one message, and again of
-    receiving it; byte_seconds: of each of its bytes. bucket_byte_seconds: of each byte of a bucket, which DDP divides
-    by the number of workers before the all-reduce.
+    receiving it; byte_seconds: of each of its bytes, no sooner than a link brings it. bucket_byte_seconds: of each byte
+    of a bucket, which DDP divides by the number of workers before the all-reduce.
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while so many workers go on
     computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on the cores,
     twice as long where twice as many workers compute. wake_seconds: until a worker that waited for parameters computes,
@@ -55,11 +55,3 @@ class Cores:
     turn_seconds: CoreSeconds = 0.0
     arrival_turn_seconds: CoreSeconds = 0.0
     wake_seconds: CoreSeconds = 0.0
-
-    def exchange_seconds(self, num_bytes: float) -> float:
-        """Core-seconds of a message of so many bytes at one of its ends.
-
-        >>> Cores(capacity=2.0, message_seconds=1e-5, byte_seconds=1e-9).exchange_seconds(1e6)
-        0.00101
-        """
-        return self.message_seconds + self.byte_seconds * num_bytes

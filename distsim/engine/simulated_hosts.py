@@ -32,8 +32,11 @@ class SimulatedHosts:
         self._computing = 0  # how many workers compute on the shared cores now
         self.environment = Clock(0.0)
         self._core_free = self.environment.event()  # the next time that a core becomes free of them
-        capacities: dict[Hashable, float] = dict(cluster.capacities(hosts))
+        links = cluster.capacities(hosts)
+        capacities: dict[Hashable, float] = dict(links)
         if cores is not None:
+            # The work on bytes goes on no faster than a link brings them.
+            capacities |= {("work", *link): cores.byte_seconds * rate for link, rate in links.items()}
             capacities |= {"cores": cores.capacity}
             capacities |= {(use, host): 1.0 for use in ("compute", "exchange") for host in range(hosts)}
         self.network = Network(self.environment, capacities)
@@ -78,10 +81,13 @@ class SimulatedHosts:
         """
         if self.cores is None:
             return self.send(source, target, num_bytes)
-        work = self.cores.exchange_seconds(num_bytes)
         transfer = DelayedTransfer(self.environment)
         transfer.start_seconds = self.now
-        ends = [self.exchange_work(end, work) for end in (source, target)]
+        links, _ = self.cluster.route(source, target)
+        ends = []
+        for end, link in ((source, links[0]), (target, links[-1])):
+            ends.append(self.exchange_work(end, self.cores.message_seconds))
+            ends.append(self.exchange_work(end, self.cores.byte_seconds * num_bytes, ("work", *link)))
         carried = self.environment.process(self._carried(source, target, num_bytes))
 
         def over(_: simpy.Event) -> None:
@@ -106,9 +112,12 @@ class SimulatedHosts:
             if self.now < end:
                 yield self.environment.timeout(min(SHORTEST_FREE_SECONDS, end - self.now))
 
-    def exchange_work(self, host: int, core_seconds: float) -> Flow:
-        """Work that an exchange makes at one of its ends, beside what the rank computes. Cores must be shared."""
-        return self.network.transfer((("exchange", host), "cores"), core_seconds, 0.0)
+    def exchange_work(self, host: int, core_seconds: float, *link: Hashable) -> Flow:
+        """Work that an exchange makes at one of its ends, beside what the rank computes. Cores must be shared.
+
+        link: that brings the bytes worked on, if any.
+        """
+        return self.network.transfer((*link, ("exchange", host), "cores"), core_seconds, 0.0)
 
     def send(self, source: int, target: int, num_bytes: float, latency_seconds: float | None = None) -> Flow:
         """Sends bytes from one host to another. The default latency is the route's."""

@@ -78,6 +78,19 @@ def test_bytes_cost_cores_and_a_slow_link_hides_them() -> None:
     assert slow.total_seconds == pytest.approx(STEPS * 20e-3)
 
 
+@pytest.mark.parametrize(("capacity", "backward_ms"), [(2.0, 1.5 + 7.5), (2.8, 1.5 + 4.5)])
+def test_a_message_takes_cores_from_computing_as_a_link_brings_its_bytes(capacity: float, backward_ms: float) -> None:
+    """Two workers of 6 ms of backward each; the first layer's sum goes on beside the other three.
+
+    Each of its bytes needs 2 ns of both ends: 0.2 of a core at 100 MB/s. Both workers send and receive, so all ends
+    need 0.8 of a core. Of two cores 1.2 are left for two workers.
+    """
+    one = scenario(2, {"kind": "ddp", "first_bucket": "1 B", "bucket": "3 MB"}, "4 MB", bandwidth="100 MB/s")
+    cores = Cores(capacity=capacity, step_seconds=9e-3, byte_seconds=2e-9)
+    backward = run(one, cores).spans.of_kind(SpanKind.BACKWARD)
+    np.testing.assert_allclose(backward.end_seconds - backward.start_seconds, 1e-3 * backward_ms, rtol=1e-5)
+
+
 def test_a_backward_competes_with_its_own_buckets() -> None:
     """One core for two workers: nothing is hidden, whether the exchange of early buckets overlaps or not.
 
