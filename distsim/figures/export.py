@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -44,13 +45,15 @@ def save(captioned: Captioned, path: Path) -> None:
     check_suffix(path)
     check_writable(path)
     suffix = path.suffix.lower()
-    content = page(captioned).encode("utf-8") if suffix == ".html" else picture(captioned.figure, path)
+    content = page(captioned, path.stem).encode("utf-8") if suffix == ".html" else picture(captioned.figure, path)
     with replaced(path) as stream:
         stream.write(content)
 
 
-def page(captioned: Captioned) -> str:
+def page(captioned: Captioned, name: str = "figure") -> str:
     """An HTML page with the figure, its sentence and its table; the page needs no other file and no network.
+
+    name: of the file, which becomes the page's title.
 
     >>> import distsim
     >>> from distsim.figures import traffic
@@ -58,8 +61,9 @@ def page(captioned: Captioned) -> str:
     >>> text[:15], "up-link of worker 0" in text
     ('<!doctype html>', True)
     """
+    title = escape(name.replace("_", " ").strip() or "figure")
     return PAGE.substitute(
-        plotly=get_plotlyjs(), title="figure", heading="Figure",
+        plotly=get_plotlyjs(), title=title, heading=title[0].upper() + title[1:],
         lead="The sentence and the table tell what the picture shows.",
         sections=f"<section>{figure_html('figure', captioned)}</section>",
     )  # fmt: skip

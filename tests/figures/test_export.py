@@ -38,6 +38,16 @@ def test_html_stands_alone_with_sentence_and_table(shown: Captioned, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["figure.html"]
 
 
+@pytest.mark.parametrize(
+    ("file", "title"), [("two_rings.html", "two rings"), ("a<b & c.HTML", "a&lt;b &amp; c"), ("__.html", "figure")]
+)
+def test_a_page_has_the_files_name_as_its_title(file: str, title: str, shown: Captioned, tmp_path: Path) -> None:
+    shown.save(tmp_path / file)
+    text = (tmp_path / file).read_text("utf-8")
+    assert f"<title>distsim: {title}</title>" in text
+    assert f"<h1>{title[0].upper()}{title[1:]}</h1>" in text
+
+
 @pytest.mark.chromium
 @pytest.mark.more
 def test_png_and_svg_are_pictures_of_the_figures_size(shown: Captioned, tmp_path: Path) -> None:
