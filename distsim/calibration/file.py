@@ -13,6 +13,7 @@ from pydantic import ValidationError, model_validator
 
 from distsim import files
 from distsim.calibration.exchange import Exchange, exchanged_bytes
+from distsim.calibration.links import exchange_of
 from distsim.calibration.machine import MachineCalibration
 from distsim.errors import InputError
 from distsim.scenario import Scenario
@@ -59,7 +60,7 @@ class Calibration:
         if matching:
             return _closest(matching, exchanged_bytes(scenario))
         if self.machine is not None:
-            return self.machine.exchange(scenario)
+            return exchange_of(self.machine, scenario)
         known = ", ".join(f"{exchange.kind} with {exchange.workers}" for exchange in self.exchanges) or "nothing"
         raise InputError.of(
             f"calibration for {key[0]} with workers", key[1], f"the calibration holds {known}",

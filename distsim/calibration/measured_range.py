@@ -9,7 +9,9 @@ from __future__ import annotations
 from distsim.calibration.exchange import exchanged_bytes
 from distsim.calibration.file import Calibration
 from distsim.calibration.imposed import calibrate_command
-from distsim.calibration.machine import MachineCalibration, carried_at_once, operation_of, title_of
+from distsim.calibration.links import carried_at_once, operation_of
+from distsim.calibration.machine import MachineCalibration, title_of
+from distsim.calibration.model_step import busy_paces
 from distsim.calibration.operations import Operation
 from distsim.scenario import Scenario
 from distsim.units import show
@@ -83,7 +85,7 @@ def lacking(calibration: Calibration | None, scenario: Scenario, *, emulated: bo
         cure = "" if scenario.servers else f". Run {run}, and add --calibration machine.json"
         return [f"the prediction does not know how exchanges and the computing of {what} compete for cores{cure}"]
     own_pace = profile is not None and profile.busy is not None
-    if machine.cores > 1 and not own_pace and not machine.busy_paces(None if profile else model, scenario.ranks):
+    if machine.cores > 1 and not own_pace and not busy_paces(machine, None if profile else model, scenario.ranks):
         run = calibrate_command(scenario.cluster, f"--workers 1,{machine.cores}", emulated=emulated)
         return [
             f"the calibration did not measure a model on {machine.cores} busy cores: the prediction takes them for as "

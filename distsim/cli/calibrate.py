@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration
-from distsim.calibration.machine import Fit, bytes_per_second
+from distsim.calibration.links import bytes_per_second
+from distsim.calibration.machine import Fit
 from distsim.calibration.operations import OF_MODELS
 from distsim.cli.before_start import agree_to_seconds, warn_of_crowds, yes_option
 from distsim.cli.measure import emulate_option

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from distsim.calibration import Calibration, far_beyond
-from distsim.calibration.machine import operation_of
+from distsim.calibration.links import operation_of
 from distsim.errors import InputError
 from distsim.explorers import scenario_tables
 from distsim.explorers.catalogue import EXPLORERS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distsim.calibration import Calibration, CalibrationPlan, Exchange, MachineCalibration, fitted
+from distsim.calibration import Calibration, CalibrationPlan, Exchange, MachineCalibration, exchange_of, fitted
 from distsim.calibration.fitted_line import Floats
 from distsim.calibration.plan import Probe
 from distsim.calibration.samples import Sample
@@ -110,7 +110,7 @@ def test_ranks_beyond_the_cores_take_turns() -> None:
     roomy, narrow = simulated(plan), simulated(plan, cores=2)
     ring, server = scenario(SYNCHRONOUS, {"kind": "ring"}), scenario(SYNCHRONOUS, SERVER)
     for links, factor in ((ring, 5 / 2), (server, 1.0)):
-        alone, crowded = roomy.exchange(links), narrow.exchange(links)
+        alone, crowded = exchange_of(roomy, links), exchange_of(narrow, links)
         assert crowded.latency_seconds == pytest.approx(factor * alone.latency_seconds)
         assert crowded.bandwidth_bytes_per_second == pytest.approx(alone.bandwidth_bytes_per_second / factor)
     (warning,) = narrow.warnings()
@@ -123,7 +123,7 @@ def test_ranks_beyond_the_cores_take_turns() -> None:
 def test_on_emulated_links_only_a_messages_own_cost_grows_with_the_crowd() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 2 * (1e-4 + size / 2 / 1e8))) for size in (1e4, 1e6)]
     ring = scenario(SYNCHRONOUS, {"kind": "ring"})  # 5 ranks
-    own, imposed = (fitted(rings, cores=2, emulated=emulated).exchange(ring) for emulated in (False, True))
+    own, imposed = (exchange_of(fitted(rings, cores=2, emulated=emulated), ring) for emulated in (False, True))
     for exchange in (own, imposed):
         assert exchange.latency_seconds == pytest.approx(5 / 2 * 1e-4)
     assert own.bandwidth_bytes_per_second == pytest.approx(1e8 / (5 / 2))
@@ -139,7 +139,7 @@ def test_the_servers_own_work_is_told_from_its_links_and_goes_into_predictions()
     for operation in ("gather", "broadcast"):
         assert found.seconds(operation, 2, 5e5) == pytest.approx(150e-6 + 2 * 5e5 / 2e9), operation
     assert found.seconds("apply", 2, 5e5) == pytest.approx(own)
-    assert found.exchange(scenario(SYNCHRONOUS, SERVER)).apply_seconds == pytest.approx(own)
+    assert exchange_of(found, scenario(SYNCHRONOUS, SERVER)).apply_seconds == pytest.approx(own)
 
 
 def points(seconds: Callable[[float], float], sizes: tuple[float, ...] = (1e4, 1e5, 1e6, 1e7)) -> list[Sample]:
@@ -166,7 +166,7 @@ def test_buckets_cost_what_messages_of_their_size_do() -> None:
     seconds = {1e5: 5e-3, 1e6: 1e-3, 1e7: 1e-2}
     machine = fitted([("all_reduce", None, 5, size, np.full(3, time)) for size, time in seconds.items()], MANY_CORES)
     small, large = (
-        machine.exchange(scenario({"kind": "ddp", "bucket": bucket}, {"kind": "ring"}, gradient="10 MB"))
+        exchange_of(machine, scenario({"kind": "ddp", "bucket": bucket}, {"kind": "ring"}, gradient="10 MB"))
         for bucket in ("100 kB", "10 MB")
     )
     for exchange, size in ((small, 1e5), (large, 1e7)):
@@ -193,7 +193,7 @@ def test_a_models_work_is_added_to_the_drawn_time(workers: int, factor: float) -
     rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
     machine = fitted([*compute(1), *compute(2), *rings], cores=2)
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=24).replacing({"cluster.workers": workers})
-    exchange = machine.exchange(asked)
+    exchange = exchange_of(machine, asked)
     assert exchange.model_seconds == pytest.approx(factor * (2e-3 + 1e-4 * 24))
     with_model = simulate(asked, Calibration(machine=machine)).scenario.compute_times().first(0, 4)
     drawn: Floats = asked.compute_times().first(0, 4)
@@ -212,9 +212,9 @@ def test_a_step_under_ddp_takes_what_one_took_with_as_many_buckets(bucket: str, 
     asked = scenario(ddp, {"kind": "ring"}, model="mlp", batch=8).replacing({"cluster.workers": 2})
     # Measured with a batch of 32, of which 24 samples fall away.
     expected = 9e-3 + 2e-3 * buckets - 24 * 1e-4
-    assert machine.exchange(asked).model_seconds == pytest.approx(expected, rel=1e-6)
+    assert exchange_of(machine, asked).model_seconds == pytest.approx(expected, rel=1e-6)
     alone = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=8).replacing({"cluster.workers": 2})
-    assert machine.exchange(alone).model_seconds == pytest.approx(2e-3 + 8e-4, rel=1e-6)
+    assert exchange_of(machine, alone).model_seconds == pytest.approx(2e-3 + 8e-4, rel=1e-6)
 
 
 @pytest.mark.parametrize(("workers", "nearest", "factor"), [(1, 2, 1.0), (3, 2, 1.5), (6, 4, 1.5)])
@@ -231,7 +231,7 @@ def test_ddp_on_workers_that_were_not_measured_takes_the_nearest_measured_ones(
         scenario(policy, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": workers})
         for policy in (SYNCHRONOUS, {"kind": "ddp", "bucket": "1 MiB"})
     )
-    found = machine.exchange(asked).model_seconds - machine.exchange(whole).model_seconds
+    found = exchange_of(machine, asked).model_seconds - exchange_of(machine, whole).model_seconds
     assert found == pytest.approx(factor * longer[nearest], rel=1e-6)
 
 
@@ -253,7 +253,7 @@ def test_sharded_training_takes_as_much_longer_than_a_whole_model_as_one_worker_
         scenario(policy, {"kind": "ring", **how}, model="mlp", batch=8).replacing({"cluster.workers": workers})
         for policy, how in ((sharded, {}), (SYNCHRONOUS, {"implementation": "schedule"}))
     )
-    longer = machine.exchange(asked).model_seconds - machine.exchange(whole).model_seconds
+    longer = exchange_of(machine, asked).model_seconds - exchange_of(machine, whole).model_seconds
     assert longer == pytest.approx(factor * (9e-3 + 2e-3 * units - 5.2e-3), rel=1e-6)
 
 
@@ -262,16 +262,16 @@ def test_calibrations_from_before_ddp_or_units_were_measured_still_serve(policy:
     rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
     machine = fitted([*compute(2), *rings, *SCHEDULES], cores=2)
     asked = scenario(policy, {"kind": "ring"}, model="mlp", batch=8).replacing({"cluster.workers": 2})
-    assert machine.exchange(asked).model_seconds == pytest.approx(2e-3 + 8e-4)
+    assert exchange_of(machine, asked).model_seconds == pytest.approx(2e-3 + 8e-4)
 
 
 def test_what_was_not_measured_is_refused_with_the_cure(machine: MachineCalibration) -> None:
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=24)
     with pytest.raises(InputError, match=r"calibration of = 'compute, mlp'.*--model mlp"):
-        machine.exchange(asked)
+        exchange_of(machine, asked)
     alone = fitted(points(lambda size: size / 1e9), MANY_CORES)
     with pytest.raises(InputError, match=r"all-reduce, backend.*holds point to point.*--workers 1,2"):
-        alone.exchange(scenario(SYNCHRONOUS, {"kind": "ring"}))
+        exchange_of(alone, scenario(SYNCHRONOUS, {"kind": "ring"}))
 
 
 def test_a_transformer_of_another_shape_is_refused() -> None:
@@ -279,15 +279,15 @@ def test_a_transformer_of_another_shape_is_refused() -> None:
     blocks = [("compute", "transformer", 2, batch, np.full(3, 1e-3 * batch)) for batch in (8.0, 32.0)]
     machine = fitted([*rings, *blocks], MANY_CORES)
     usual = scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=16)
-    assert machine.exchange(usual).model_seconds == pytest.approx(16e-3)
+    assert exchange_of(machine, usual).model_seconds == pytest.approx(16e-3)
     with pytest.raises(InputError, match="transformers of the default width and layers"):
-        machine.exchange(scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=16, width=128))
+        exchange_of(machine, scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=16, width=128))
 
 
 def test_sizes_that_make_no_difference_leave_a_finite_bandwidth() -> None:
     machine = fitted(points(lambda _size: 1e-3), MANY_CORES)
     pipeline = scenario({"kind": "pipeline", "micro_batches": 2}, {"kind": "ring"}, activation="1 MB")
-    exchange = machine.exchange(pipeline)
+    exchange = exchange_of(machine, pipeline)
     assert exchange.latency_seconds == pytest.approx(1e-3)
     assert 1e12 < exchange.bandwidth_bytes_per_second < 1e15
 
@@ -332,7 +332,7 @@ def sharing(work: list[Sample], model: Model = "mlp", more: Sequence[Sample] = (
 def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], workers: int) -> None:
     machine = sharing(WORK)
     asked = scenario(policy, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": workers})
-    exchange = machine.exchange(asked)
+    exchange = exchange_of(machine, asked)
     assert exchange.model_seconds == 0.0
     assert exchange.cores is not None
     assert exchange.cores.capacity == pytest.approx(2 / SLOWER)
@@ -345,7 +345,7 @@ def test_workers_that_compute_a_model_share_the_cores(policy: dict[str, Any], wo
     assert exchange.latency_seconds == pytest.approx(MESSAGE - CALL / 2)
     assert (exchange.cores.count, exchange.cores.turn_seconds) == (2, pytest.approx(TURN))
     # The links are those of two ranks on two cores, and nothing is counted twice.
-    at_two = machine.exchange(asked.replacing({"cluster.workers": 2}))
+    at_two = exchange_of(machine, asked.replacing({"cluster.workers": 2}))
     assert exchange.bandwidth_bytes_per_second == at_two.bandwidth_bytes_per_second
     assert exchange.latency_seconds == at_two.latency_seconds
     trace = simulate(asked, Calibration(machine=machine))
@@ -366,7 +366,7 @@ def test_a_schedule_has_turns_of_its_own() -> None:
     asked = scenario(SYNCHRONOUS, {"kind": "ring", "implementation": "schedule"}, model="mlp", batch=32)
     schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
     machine = sharing([*WORK, *schedules])
-    exchange = with_schedules(machine).model_copy(update={"schedule_turn_seconds": 2e-3}).exchange(asked)
+    exchange = exchange_of(with_schedules(machine).model_copy(update={"schedule_turn_seconds": 2e-3}), asked)
     assert exchange.cores is not None
     assert exchange.cores.turn_seconds == exchange.cores.arrival_turn_seconds == 1e-3, "half at each end"
     assert TURN != 2e-3
@@ -380,7 +380,8 @@ def test_an_exchange_that_another_thread_makes_is_handed_over(policy: dict[str, 
     """The links keep their latency: they were measured without it."""
     asked = scenario(policy, {"kind": "ring", "implementation": "schedule"}, model="transformer", batch=32)
     machine = with_schedules(sharing([*WORK, *(("ring_schedule", *what) for _, *what in WORK[:4])], "transformer"))
-    exchanges = [machine.model_copy(update={"hand_over_seconds": seconds}).exchange(asked) for seconds in (0.0, 3e-4)]
+    handing_over = [machine.model_copy(update={"hand_over_seconds": seconds}) for seconds in (0.0, 3e-4)]
+    exchanges = [exchange_of(one, asked) for one in handing_over]
     assert [one.cores.call_seconds for one in exchanges if one.cores] == [0.0, handed]
     assert exchanges[0].latency_seconds == exchanges[1].latency_seconds > 0.0
 
@@ -395,7 +396,7 @@ def test_workers_that_share_a_block_share_what_grows_with_the_samples(
     """Each of them calls all operations. The policy divides the seconds by the workers that share a block."""
     machine = with_schedules(sharing([*WORK, *(("ring_schedule", *what) for _, *what in WORK[:4])], "transformer"))
     whole = scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=32)
-    cores = machine.exchange(whole.replacing({"cluster.workers": 4, "policy": policy})).cores
+    cores = exchange_of(machine, whole.replacing({"cluster.workers": 4, "policy": policy})).cores
     assert cores is not None
     assert cores.step_seconds / sharing_a_block == pytest.approx(2e-3 + 1e-4 * 32 / sharing_a_block)
 
@@ -410,7 +411,8 @@ def test_each_worker_that_shares_a_block_computes_every_piece_of_it(policy: dict
     work = [*WORK, *(("ring_schedule", *what) for _, *what in WORK[:4])]
     whole = scenario(SYNCHRONOUS, {"kind": "ring"}, model="transformer", batch=32)
     asked = whole.replacing({"cluster.workers": 4, "policy": policy})
-    before, found = (with_schedules(sharing(work, "transformer", more)).exchange(asked).cores for more in ((), units))
+    machines = [with_schedules(sharing(work, "transformer", more)) for more in ((), units)]
+    before, found = (exchange_of(one, asked).cores for one in machines)
     assert before is not None
     assert found is not None
     shared_by = {"sharded": 1, "tensor": 4, "mesh": 2}[policy["kind"]]
@@ -457,7 +459,7 @@ def test_a_wake_up_is_that_of_the_fewest_workers_that_share_as_many_cores(
     )  # fmt: skip
     for workers, wake in ((2, two), (4, four)):
         asked = scenario({"kind": "sharded", "stage": 3}, {"kind": "ring"}, profile=PROFILE.as_dict())
-        shared = found.exchange(asked.replacing({"cluster.workers": workers})).cores
+        shared = exchange_of(found, asked.replacing({"cluster.workers": workers})).cores
         assert shared is not None
         assert shared.wake_seconds == pytest.approx(wake)
 
@@ -486,7 +488,7 @@ def test_the_step_that_is_told_is_the_one_that_is_predicted(policy: dict[str, An
     """Under DDP and in sharded training a worker handles gradients more often, which the profile measured."""
     asked = scenario(policy, {"kind": "ring"}, profile=replace(PROFILE, ddp_seconds=5e-3).as_dict())
     schedules = [("ring_schedule", *what) for _, *what in WORK[:4]]
-    found = with_schedules(sharing([*WORK, *schedules])).exchange(asked)
+    found = exchange_of(with_schedules(sharing([*WORK, *schedules])), asked)
     assert found.cores is not None
     assert found.cores.step_seconds == pytest.approx(seconds)
     assert f"a worker computes for {1e3 * seconds:g} ms alone" in found.describe()
@@ -500,11 +502,11 @@ def test_no_turn_is_shorter_than_none() -> None:
 def test_cores_are_shared_only_where_workers_compute_and_their_work_was_measured() -> None:
     machine = sharing(WORK)
     sleeping = scenario(SYNCHRONOUS, {"kind": "ring"}, gradient="1 MB").replacing({"cluster.workers": 4})
-    assert machine.exchange(sleeping).cores is None
+    assert exchange_of(machine, sleeping).cores is None
     computing = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": 4})
     before = sharing([])
-    assert before.exchange(computing).cores is None
-    assert before.exchange(computing).model_seconds > 0.0
+    assert exchange_of(before, computing).cores is None
+    assert exchange_of(before, computing).model_seconds > 0.0
 
 
 @pytest.mark.parametrize(("device", "shares"), [("cpu", True), ("NVIDIA H100", False)])
@@ -512,7 +514,7 @@ def test_a_profiled_model_shares_the_cores_unless_it_computes_on_a_gpu(device: s
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=replace(PROFILE, device=device).as_dict()).replacing(
         {"cluster.workers": 4}
     )
-    exchange = sharing(WORK).exchange(asked)
+    exchange = exchange_of(sharing(WORK), asked)
     assert exchange.model_seconds == 0.0
     assert (exchange.cores is not None) == shares
     assert exchange.cores is None or exchange.cores.step_seconds == pytest.approx(3.5e-3)
@@ -523,7 +525,7 @@ def cores_of(workers: int, pace: float, shared_pace: float | None) -> Cores:
     """The shared cores of so many workers with a profile of these paces, on a machine of two cores."""
     profile = replace(PROFILE, busy=BusyCores(2, pace, shared_pace))
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, profile=profile.as_dict()).replacing({"cluster.workers": workers})
-    found = sharing(WORK).exchange(asked).cores
+    found = exchange_of(sharing(WORK), asked).cores
     assert found is not None
     return found
 
@@ -560,7 +562,7 @@ def test_workers_that_outnumber_cores_have_the_pace_of_those_measured(
     rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
     machine = fitted([*compute(1), *busy, *rings], cores=2, work=WORK)
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": workers})
-    found = machine.exchange(asked).cores
+    found = exchange_of(machine, asked).cores
     assert found is not None
     assert found.capacity == pytest.approx(2 * pace)
 
@@ -569,6 +571,6 @@ def test_a_model_measured_with_one_worker_has_all_cores() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
     machine = fitted([*compute(1), *rings], cores=2, work=WORK)
     asked = scenario(SYNCHRONOUS, {"kind": "ring"}, model="mlp", batch=32).replacing({"cluster.workers": 2})
-    found = machine.exchange(asked).cores
+    found = exchange_of(machine, asked).cores
     assert found is not None
     assert found.capacity == 2.0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from distsim import Scenario
-from distsim.calibration import Calibration, CalibrationPlan, Imposed, fitted
+from distsim.calibration import Calibration, CalibrationPlan, Imposed, exchange_of, fitted
 from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.experiment import predict_and_emulate, predict_emulated
@@ -137,7 +137,7 @@ def test_a_calibration_of_emulated_links_predicts_another_number_of_workers() ->
     assert machine.imposed.bandwidth_bytes_per_second == 5e6
     assert machine.imposed.latency_seconds in {0.0, None}
     run = scenario({"kind": "synchronous"}, RING)
-    assert machine.exchange(run).bandwidth_bytes_per_second == pytest.approx(5e6, rel=0.25)
+    assert exchange_of(machine, run).bandwidth_bytes_per_second == pytest.approx(5e6, rel=0.25)
     found = predict_and_emulate(run, Calibration(machine=machine))
     assert 0.6 < found.predicted.total_seconds / found.measured.total_seconds < 1.6
     older = Calibration(machine=machine.model_copy(update={"imposed": None}))
