@@ -60,13 +60,23 @@ def step_seconds(machine: MachineCalibration, scenario: Scenario) -> float:
 
 
 def busy_pace(machine: MachineCalibration, scenario: Scenario) -> float:
-    """The pace of a core among busy cores, beside one alone: the profile's own, or that of a measured model."""
+    """The pace of a core among busy cores, beside one alone: the profile's own, or that of a measured model.
+
+    Of a measured model it is interpolated over the logarithm of a batch. A profile without a pace of its own takes the
+    median of all measured batches.
+    """
     profile = scenario.workload.profile
     if profile and profile.busy:
         shared = profile.busy.shared_pace if scenario.ranks > machine.cores else None
         return min(1.0, shared or profile.busy.pace)
     paces = busy_paces(machine, None if profile else scenario.workload.known_model, scenario.ranks)
-    return min(1.0, float(np.median(paces or [1.0])))
+    if not paces:
+        return 1.0
+    if profile:
+        return min(1.0, float(np.median(list(paces.values()))))
+    batches = sorted(batch for _, batch in paces)
+    asked = np.log(float(scenario.workload.batch)), np.log(batches)
+    return min(1.0, float(np.interp(*asked, [paces[scenario.workload.known_model, batch] for batch in batches])))
 
 
 def busy_paces(machine: MachineCalibration, model: Model | None, ranks: int) -> dict[tuple[Model | None, float], float]:
@@ -85,7 +95,7 @@ def busy_paces(machine: MachineCalibration, model: Model | None, ranks: int) -> 
         for workers in (1, busy)
     )
     share = max(1.0, busy / machine.cores)  # of the workers, for each core
-    return [share * alone[key] / together[key] for key in alone if key in together and busy > 1]
+    return {key: share * alone[key] / together[key] for key in alone if key in together and busy > 1}
 
 
 def _default_shape(model: Model) -> dict[str, int]:

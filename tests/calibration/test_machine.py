@@ -567,6 +567,28 @@ def test_workers_that_outnumber_cores_have_the_pace_of_those_measured(
     assert found.capacity == pytest.approx(2 * pace)
 
 
+@pytest.mark.parametrize(
+    ("workload", "pace"),
+    [
+        ({"model": "mlp", "batch": 32}, 0.5),
+        ({"model": "mlp", "batch": 8}, 0.9),
+        ({"model": "mlp", "batch": 23}, 0.525),  # half-way from 16 to 32, by their ratio
+        ({"model": "mlp", "batch": 1}, 0.9),
+        ({"model": "mlp", "batch": 500}, 0.5),
+        ({"profile": PROFILE.as_dict()}, 0.55),  # of all batches
+    ],
+)
+def test_a_batch_has_the_pace_that_was_measured_with_it(workload: dict[str, Any], pace: float) -> None:
+    paces = {8.0: 0.9, 16.0: 0.55, 32.0: 0.5}
+    busy = [(*what, batch, seconds / paces[batch]) for *what, batch, seconds in compute(1)]
+    side_by_side = [(operation, model, 2, batch, seconds) for operation, model, _, batch, seconds in busy]
+    rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
+    machine = fitted([*compute(1), *side_by_side, *rings], cores=2, work=WORK)
+    found = exchange_of(machine, scenario(SYNCHRONOUS, {"kind": "ring"}, **workload)).cores
+    assert found is not None
+    assert found.capacity == pytest.approx(2 * pace, rel=5e-3)
+
+
 def test_a_model_measured_with_one_worker_has_all_cores() -> None:
     rings = [("all_reduce", None, 2, size, np.full(3, 1e-3 + size / 1e9)) for size in (1e4, 1e6)]
     machine = fitted([*compute(1), *rings], cores=2, work=WORK)
