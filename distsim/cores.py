@@ -34,8 +34,8 @@ class Cores:
     capacity: core-seconds per second of all cores together; less than their number, since busy cores share memory and
     caches. step_seconds: of a worker's forward, backward and update in one step. call_seconds: of calling an
     all-reduce, whatever its size and its number of messages. message_seconds: of sending one message, and again of
-    receiving it; byte_seconds: of each of its bytes, no sooner than a link brings it. bucket_byte_seconds: of each byte
-    of a bucket, which DDP divides by the number of workers before the all-reduce.
+    receiving it; byte_seconds: of each of its bytes, no faster than the end's own link could carry them.
+    bucket_byte_seconds: of each byte of a bucket, which DDP divides by the number of workers before the all-reduce.
     count: the number of cores. turn_seconds: how much longer a message takes that is sent while so many workers go on
     computing; arrival_turn_seconds: that arrives then. The threads that carry it wait for their turns on the cores,
     twice as long where twice as many workers compute. wake_seconds: until a worker that waited for parameters computes,

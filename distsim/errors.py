@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from distsim.trace import Trace
 
-LEAST_ALIKE = 0.75  # by difflib's ratio: a slip of a letter or two is nearer, and another word is not
+LEAST_ALIKE = 0.75  # by difflib's ratio: a slip of a letter or two is nearer, and most other words are not
 
 
 class DistsimError(Exception):
