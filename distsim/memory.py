@@ -7,7 +7,7 @@ Narayanan et al. 2021 (arXiv 2104.04473), section 2.2, for the micro-batches tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from distsim.errors import InputError
@@ -68,11 +68,12 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     """What the worker that holds most holds: the most of each kind, which need not be at one moment.
 
     Activations are those that a profile has measured: its peak without parameters and gradients, the batch included; 0
-    without a profile. At stage 3 of sharded training, the units that a worker has gathered count as parameters, beside
-    its own part; at stages 2 and 3, two whole units count as gradients: one that is made, and one that is summed; at
-    stage 3 without prefetch it is one. A model whose units share parameters, or whose gradients come in another order,
-    holds more. Under tensor parallelism all activations are divided, which is a lower bound: each worker holds the
-    inputs of its blocks whole.
+    without a profile. A gradient that is about to be added to the one kept counts among them, except at stages 2 and 3
+    of sharded training. There a worker keeps its part of the gradients, and two whole units count as gradients: one
+    that is made, and one that is summed; at stage 3 without prefetch it is one. At stage 3, the units that a worker has
+    gathered count as parameters, beside its own part. A model whose units share parameters, or whose gradients come in
+    another order, holds more. Under tensor parallelism all activations are divided, which is a lower bound: each worker
+    holds the inputs of its blocks whole.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
     not say how large a gradient is.
@@ -92,15 +93,15 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     found = []
     for stage in range(stages):
         under_way = min(stages - stage, count) / count if policy.schedule == "1f1b" else 1.0
-        whole = held_in_a_step(scenario, stage * policy.width, optimizer)
-        found.append(replace(whole, activations=whole.activations * under_way))
+        found.append(held_in_a_step(scenario, stage * policy.width, optimizer, under_way))
     return max(found, key=lambda one: one.total)
 
 
-def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> Held:
+def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", under_way: float = 1.0) -> Held:
     """The same for one worker, as if it kept what each forward of a step leaves for its backward to the step's end.
 
-    Only stages of a pipeline differ in it, and only they do a step's backwards before its last forward.
+    Only stages of a pipeline differ in it, and only they do a step's backwards before its last forward. under_way: the
+    share of a step's activations that are there at once.
     """
     if optimizer not in OPTIMIZERS:
         raise InputError.of("optimizer", optimizer, "is not known", f"take one of {', '.join(OPTIMIZERS)}")
@@ -108,7 +109,8 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> H
         raise InputError.of("workload.gradient", None, "is missing, and memory is counted from it", 'write "4 MiB"')
     workload, policy, workers = scenario.workload, scenario.policy, scenario.cluster.workers
     profile = workload.profile
-    activations = max(profile.peak_bytes - 2.0 * profile.gradient_bytes, 0.0) if profile else 0.0
+    activations = under_way * (profile.activation_bytes if profile else 0)
+    passing: float = profile.passing_bytes if profile else 0
     parameters = gradients = kept = scenario.gradient_bytes
     if isinstance(policy, Tensor | Mesh):
         sharing = policy.tensor if isinstance(policy, Mesh) else workers
@@ -128,9 +130,9 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd") -> H
         parameters = kept + _most_together(divided.units, together) if stage == 3 else parameters
         if stage >= 2:  # where nothing is gathered ahead, a gather stands between two units' gradients
             units = 1 if stage == 3 and not divided.policy.prefetch else GRADIENT_UNITS
-            gradients = kept + _most_together(divided.units, units)
+            gradients, passing = kept + _most_together(divided.units, units), 0
     own = 0.0 if scenario.server_decides else OPTIMIZERS[optimizer] * kept
-    return Held(parameters, gradients, own, activations)
+    return Held(parameters, gradients, own, activations + passing)
 
 
 def _most_together(units: list[float], count: int) -> float:

@@ -20,21 +20,24 @@ from distsim.transformer_profile import transformer_profile
 SIZES = (5, 1, 3, 7, 2)  # MB of the layers, in the order of forward
 
 
-def profile(activations: int = 9_000_000) -> Profile:
-    """Layers of unequal sizes."""
+def profile(activations: int = 9_000_000, passing: int = 0) -> Profile:
+    """Layers of unequal sizes. passing: what the peak has more than that, of gradients that are not added yet."""
     layers = tuple(
         Layer(f"layer {number}", size * 10**6, 1e-3, 1e-3 * (place + 1), (1e-3, 1e-3), (1e-3, 1e-3))
         for place, (number, size) in enumerate(reversed(list(enumerate(SIZES))))
     )
-    peak = 2 * 10**6 * sum(SIZES) + activations
-    return Profile("m.py:build", layers, 1e-3, (1e-3, 1e-3), CoreSeconds(0.0, 0.0, 0.0), peak, 8, "cpu", "2.9", 5)
+    peak = 2 * 10**6 * sum(SIZES) + activations + passing
+    return Profile(
+        "m.py:build", layers, 1e-3, (1e-3, 1e-3), CoreSeconds(0.0, 0.0, 0.0), peak, 8, "cpu", "2.9", 5,
+        passing_bytes=passing,
+    )  # fmt: skip
 
 
-def scenario(policy: dict[str, Any], workers: int = 3) -> Scenario:
+def scenario(policy: dict[str, Any], workers: int = 3, passing: int = 0) -> Scenario:
     table: dict[str, Any] = {
         "steps": 2, "cluster": {"workers": workers, "bandwidth": "1 GB/s", "latency": "0 s"},
-        "compute": {"mean": "0 s"}, "workload": {"profile": profile(), "activation": "1 MB"}, "policy": policy,
-        "communication": {"kind": "ring"},
+        "compute": {"mean": "0 s"}, "workload": {"profile": profile(passing=passing), "activation": "1 MB"},
+        "policy": policy, "communication": {"kind": "ring"},
     }  # fmt: skip
     return Scenario.of(table)
 
@@ -87,6 +90,24 @@ def test_a_pipeline_holds_the_largest_stage_and_its_micro_batches() -> None:
         found = held(scenario(cut | {"schedule": schedule}, workers=2), "adam")
         assert (found.parameters, found.gradients, found.optimizer) == (9e6, 9e6, 18e6)
         assert found.activations == pytest.approx(9e6 * 3 / 5 * share)
+
+
+PASSING = 6_000_000
+WITH_IT = {  # the policy, and what the activations have more where the profile's peak holds a gradient of PASSING bytes
+    "ddp": ({"kind": "ddp"}, PASSING),
+    "stage 1": ({"kind": "sharded", "stage": 1}, PASSING),
+    "stage 2": ({"kind": "sharded", "stage": 2}, 0),  # it is one of the two units whose gradients are whole
+    "stage 3": ({"kind": "sharded", "stage": 3}, 0),
+    "pipeline": ({"kind": "pipeline", "micro_batches": 4, "stage_layers": [3, 2]}, PASSING),  # once, not by micro-batch
+}
+
+
+@pytest.mark.parametrize("policy", WITH_IT)
+def test_a_gradient_that_passes_counts_once(policy: str) -> None:
+    table, more = WITH_IT[policy]
+    without, found = (held(scenario(table, workers=2, passing=passing)) for passing in (0, PASSING))
+    assert found.activations - without.activations == pytest.approx(more)
+    assert (found.parameters, found.gradients) == (without.parameters, without.gradients)
 
 
 def test_an_unknown_optimizer_is_refused() -> None:

@@ -19,7 +19,7 @@ from distsim.profile import BusyCores, Profile
 from distsim.progress import Phase, Report
 from distsim.runtime.busy_profile import LAUNCHES, with_busy_cores
 from distsim.runtime.devices.stopwatch import Moment, Stopwatch
-from distsim.runtime.profiling.held_memory import peak_bytes_of
+from distsim.runtime.profiling.held_memory import Peak, peak_of
 from distsim.runtime.profiling.own_model import OwnModel, load, resized
 from distsim.runtime.profiling.profile import Timed, profile
 from distsim.scenario import Scenario
@@ -217,14 +217,51 @@ def test_the_peak_is_that_of_torchs_allocator_beside_what_is_always_there(tmp_pa
     spec = f"{tmp_path / 'm.py'}:{function}"
     state = 2 * 4 * 5 * (8 * 32 + 32 + 32 * 8 + 8)  # parameters and gradients
     batch = 4 * 100 * 8
-    assert peak_bytes_of(load(spec)) == state + batch + peak_by_torch(load(spec), tmp_path)
+    assert peak_of(load(spec)).whole == state + batch + peak_by_torch(load(spec), tmp_path)
 
 
 def test_a_model_that_recomputes_activations_holds_less(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(RECOMPUTED, "utf-8")
-    whole, recomputed = (peak_bytes_of(load(f"{tmp_path / 'm.py'}:{name}")) for name in ("build", "recomputed"))
+    whole, recomputed = (peak_of(load(f"{tmp_path / 'm.py'}:{name}")).whole for name in ("build", "recomputed"))
     inside = 4 * 100 * 32  # of a block: tanh needs its outputs, and the second Linear its inputs, the same tensor
     assert whole - recomputed >= 3 * inside
+
+
+WIDE = """\
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self, width, twice):
+        super().__init__()
+        self.layer, self.twice = nn.Linear(width, width, bias=False), twice
+    def forward(self, inputs):
+        hidden = self.layer(inputs)
+        return (self.layer(hidden) if self.twice else hidden).sum()
+def build():
+    return Model(300, False), (torch.ones(2, 300),)
+def tied():
+    return Model(300, True), (torch.ones(2, 300),)
+def narrow():
+    return Model(3, False), (torch.ones(20000, 3),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "made", "passing"),
+    [  # floats of what the operations make, and how many fewer they are without the gradient that passes
+        ("build", 90_000 + 2, 90_000 + 2 - (600 + 1)),  # a gradient, the loss and its own gradient; an output, the loss
+        ("tied", 3 * 90_000 + 2, 90_000 - 600),  # a gradient of each use, and their sum, which passes
+        ("narrow", 60_000 + 1, 0),  # the output, and the loss; there is no gradient yet
+    ],
+)
+def test_a_weights_new_gradient_passes_until_it_is_added(
+    tmp_path: Path, function: str, made: int, passing: int
+) -> None:
+    (tmp_path / "m.py").write_text(WIDE, "utf-8")
+    own = load(f"{tmp_path / 'm.py'}:{function}")
+    always = own.batch[0].numel() + 2 * sum(one.numel() for one in own.layers.values())
+    assert peak_of(own) == Peak(4 * (always + made), 4 * passing)
+    assert not any(one._backward_hooks for one in own.layers.values()), "timed steps would call it"
 
 
 @pytest.mark.parametrize("samples", [1, 6, 20])

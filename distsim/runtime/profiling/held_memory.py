@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -13,25 +14,37 @@ from torch.utils._pytree import tree_iter
 from distsim.runtime.profiling.own_model import OwnModel
 
 
-def peak_bytes_of(own: OwnModel) -> int:
+class Peak(NamedTuple):
+    """Bytes at the moment of a step that holds most. passing: of gradients that are not yet added to those kept."""
+
+    whole: int
+    passing: int
+
+
+def peak_of(own: OwnModel) -> Peak:
     """The most bytes held in a step: parameters, gradients, buffers, the batch, and what the operations make.
 
-    Gradients are there from step to step, as in real runs. Elsewhere than on a GPU, what an operation takes for itself
-    alone does not count.
+    Gradients are there from step to step, as in real runs, and backward adds each new one to the one kept. A new one is
+    passing until then: the peak without all such gradients is `whole - passing`. Elsewhere than on a GPU, what an
+    operation takes for itself alone does not count.
     """
-    if own.batch[0].is_cuda:
-        torch.cuda.reset_peak_memory_stats()
-        own.backward(own.loss())
-        return int(torch.cuda.max_memory_allocated())
     for parameter in own.layers.values():
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
     kept = _storages([*own.module.parameters(), *own.module.buffers(), *own.batch])
     gradients = sum(one.numel() * one.element_size() for one in own.layers.values())
     made = MadeTensors()
+    hooks = [one.register_hook(made.passes) for one in own.layers.values()]  # type: ignore[no-untyped-call] # torch
+    if own.batch[0].is_cuda:
+        torch.cuda.reset_peak_memory_stats()
     with made:
         own.backward(own.loss())
-    return sum(storage.nbytes() for storage in kept.values()) + gradients + made.peak_bytes
+    for hook in hooks:
+        hook.remove()
+    passing = made.peak_bytes() - made.peak_bytes(passing=False)
+    if own.batch[0].is_cuda:
+        return Peak(int(torch.cuda.max_memory_allocated()), passing)
+    return Peak(sum(storage.nbytes() for storage in kept.values()) + gradients + made.peak_bytes(), passing)
 
 
 def dense(values: object) -> Iterator[torch.Tensor]:
@@ -42,29 +55,35 @@ def dense(values: object) -> Iterator[torch.Tensor]:
 
 
 class MadeTensors(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch
-    """Counts the tensors that operations make, as long as they are there. peak_bytes: the most at one moment."""
+    """Notes when the tensors that operations make come and go."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch
-        self.peak_bytes = 0
-        self._now = 0
+        self._changes: list[tuple[int, int]] = []  # of each storage, by its number, the bytes that come or go
+        self._there: dict[int, int] = {}  # the number of the storage that was last made at an address
+        self._passing: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Runs the operation, and counts what it made."""
+        """Runs the operation, and notes what it made."""
         made = func(*args, **(kwargs or {}))
         there, after = _storages((args, kwargs)), _storages(made)
         for address in after.keys() - there.keys():
-            self._count(after[address])
+            self._comes(address, after[address])
         return made
 
-    def _count(self, storage: torch.UntypedStorage) -> None:
-        num_bytes = storage.nbytes()
-        self._now += num_bytes
-        self.peak_bytes = max(self.peak_bytes, self._now)
-        weakref.finalize(storage, self._forget, num_bytes)
+    def passes(self, gradient: torch.Tensor) -> None:
+        """A hook of a parameter: its new gradient is not an activation."""
+        self._passing.update(self._there[address] for address in _storages(gradient) if address in self._there)
 
-    def _forget(self, num_bytes: int) -> None:
-        self._now -= num_bytes
+    def peak_bytes(self, *, passing: bool = True) -> int:
+        """The most bytes at one moment. passing: whether new gradients of parameters count."""
+        changes = (size for number, size in self._changes if passing or number not in self._passing)
+        return max(accumulate(changes, initial=0))
+
+    def _comes(self, address: int, storage: torch.UntypedStorage) -> None:
+        number = self._there[address] = len(self._changes)
+        self._changes.append((number, storage.nbytes()))
+        weakref.finalize(storage, self._changes.append, (number, -storage.nbytes()))
 
 
 def _storages(values: object) -> dict[int, torch.UntypedStorage]:

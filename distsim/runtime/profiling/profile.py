@@ -26,7 +26,7 @@ from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.progress import Phase, Report
 from distsim.runtime.devices.freed_memory import keep_freed_memory
 from distsim.runtime.devices.stopwatch import ON_CPU, CudaStopwatch, Moment, Stopwatch
-from distsim.runtime.profiling.held_memory import peak_bytes_of
+from distsim.runtime.profiling.held_memory import peak_of
 from distsim.runtime.profiling.own_model import OwnModel, load, located, told
 from distsim.runtime.profiling.parameter_uses import backward_turns
 from distsim.scenario import Scenario
@@ -58,7 +58,7 @@ def profile(
         for step in range(warm_up):
             tell(Phase.counted("warm-up step", step + 1, warm_up))
             timed.step(hooked=step % 2 == 0)
-        peak_bytes = peak_bytes_of(own)
+        peak = peak_of(own)
         found = []
         for step in range(steps):
             tell(Phase.counted("step", step + 1, steps))
@@ -67,7 +67,8 @@ def profile(
     return Profile(
         own.name, layers, *_middle([plain.optimizer for plain, _ in found]),
         CoreSeconds(*(median(plain.cores[part] for plain, _ in found) for part in range(3))),
-        peak_bytes, own.samples, torch.cuda.get_device_name() if device == "cuda" else "cpu", torch.__version__, steps,
+        peak.whole, own.samples, torch.cuda.get_device_name() if device == "cuda" else "cpu", torch.__version__, steps,
+        passing_bytes=peak.passing,
     )  # fmt: skip
 
 
