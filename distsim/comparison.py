@@ -178,8 +178,8 @@ def network_difference(predicted: Trace, measured: Trace) -> str | None:
 def compute_difference(predicted: Trace, measured: Trace) -> list[str]:
     """A sentence where a model computed faster or slower in the run than when it was measured before the prediction.
 
-    The list is empty where the difference is small, no model computes, or the prediction knew nothing of its times:
-    those of a user's own model in pieces, as sharded training computes it, are not measured before.
+    The list is empty where the difference is small, no model computes, or the prediction knew too little of its times:
+    nothing of cores that workers share, or of a user's own model in pieces, as sharded training computes it.
 
     >>> from distsim import example, simulate
     >>> trace = simulate(example("synchronous_ring"))
@@ -187,12 +187,14 @@ def compute_difference(predicted: Trace, measured: Trace) -> list[str]:
     []
     """
     calibrated = predicted.metadata.get("calibration") or {}
-    of_model = calibrated.get("model_seconds") or (calibrated.get("cores") or {}).get("step_seconds")
-    profiled = predicted.scenario.workload.profile is not None
-    used = {"distsim profile": profiled, "distsim calibrate": bool(of_model)}
-    sources = [command for command, told in used.items() if told]
-    in_pieces = profiled and isinstance(predicted.scenario.policy, Programmed)
-    if (predicted.producer, measured.producer) != ("simulated", "measured") or not sources or in_pieces:
+    cores = calibrated.get("cores") or {}
+    of_model = calibrated.get("model_seconds") or cores.get("step_seconds")
+    profile = predicted.scenario.workload.profile
+    measurements = {"distsim profile": profile, "distsim calibrate": of_model}
+    sources = [command for command, found in measurements.items() if found]
+    in_pieces = isinstance(predicted.scenario.policy, Programmed)
+    unknown = profile is not None and (in_pieces or (profile.device == "cpu" and not cores))
+    if (predicted.producer, measured.producer) != ("simulated", "measured") or not sources or unknown:
         return []
     foreseen, took = (float(worker_seconds(trace)["compute"].mean()) for trace in (predicted, measured))
     if not foreseen or abs(took - foreseen) <= COMPUTE_SHARE * foreseen:

@@ -31,11 +31,15 @@ PROBING = "measuring this machine's links"
 
 @dataclass(frozen=True)
 class Experiment:
-    """One scenario's two runs and their comparison. notes: sentences about how the runs were made."""
+    """One scenario's two runs and their comparison.
+
+    warnings: sentences on what else than the scenario makes the runs differ. notes: on how the runs were made.
+    """
 
     comparison: Comparison
     predicted: Trace
     measured: Trace
+    warnings: list[str]
     notes: list[str]
 
 
@@ -68,10 +72,13 @@ def predict_and_measure(
         )
     known = Calibration((fit(probed),)) if calibration is None else calibration
     predicted = simulate(scenario, known, rule=rule)
-    notes = [known.describe(scenario), *other_work.notes(measured.metadata)]
-    if calibration is not None:
-        notes += compute_difference(predicted, measured)
-    return Experiment(compare(predicted, measured), predicted, measured, notes)
+    return _experiment(predicted, measured, [known.describe(scenario)])
+
+
+def _experiment(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
+    """A run of this machine beside its prediction."""
+    warnings = [*other_work.notes(measured.metadata), *compute_difference(predicted, measured)]
+    return Experiment(compare(predicted, measured), predicted, measured, warnings, notes)
 
 
 def predict_and_emulate(
@@ -111,12 +118,7 @@ def predict_and_emulate(
             notes.append("the prediction uses this measured latency in place of the scenario's")
         if work := _server_seconds(measured.metadata):
             notes.append(f"the server's own work per update takes {show(work, 'second')}, measured in the warm-up")
-    notes += [
-        *earlier(predicted, emulation),
-        *other_work.notes(measured.metadata),
-        *compute_difference(predicted, measured),
-    ]
-    return Experiment(compare(predicted, measured), predicted, measured, notes)
+    return _experiment(predicted, measured, [*notes, *earlier(predicted, emulation)])
 
 
 def predict_emulated(scenario: Scenario, metadata: dict[str, Any], *, rule: str | None = None) -> Trace:
@@ -156,10 +158,10 @@ def _check_emulated(calibration: Calibration, scenario: Scenario) -> None:
 
 
 def of_traces(predicted: Trace, measured: Trace, notes: list[str]) -> Experiment:
-    """Compares two saved traces; the notes tell where the prediction used other links or another rule."""
+    """Compares two saved traces; the warnings tell where the prediction used other links or another rule."""
     network = network_difference(predicted, measured)
     differences = [*([network] if network else []), *link_differences(predicted, measured)]
     differences += [*compute_difference(predicted, measured), *rule_difference(predicted, measured)]
     if (predicted.producer, measured.producer) == ("measured", "simulated"):
         differences.append("the predicted trace was measured and the measured one simulated: are they swapped?")
-    return Experiment(compare(predicted, measured), predicted, measured, [*differences, *notes])
+    return Experiment(compare(predicted, measured), predicted, measured, differences, notes)

@@ -181,19 +181,20 @@ def test_other_links_are_told_unless_they_are_calibrated(key: str) -> None:
 def test_swapped_traces_are_told() -> None:
     simulated = simulate(example("synchronous_ring"))
     measured = replace(simulated, metadata=simulated.metadata | {"producer": "measured", "emulation": {}})
-    assert of_traces(simulated, measured, []).notes == []
-    (told,) = of_traces(measured, simulated, []).notes
+    assert of_traces(simulated, measured, []).warnings == []
+    (told,) = of_traces(measured, simulated, []).warnings
     assert "swapped" in told
 
 
 def test_runs_on_different_networks_are_told_first() -> None:
     simulated = simulate(example("synchronous_ring"))
     own_links = replace(simulated, metadata=simulated.metadata | {"producer": "measured"})
-    told, *others = of_traces(simulated, own_links, ["a note"]).notes
+    compared = of_traces(simulated, own_links, ["a note"])
+    (told,) = compared.warnings
     assert told.startswith("The two runs used different networks: the prediction the scenario's links (10 Gbit/s and")
-    assert others == ["a note"]
+    assert compared.notes == ["a note"]
     calibrated = replace(simulated, metadata=simulated.metadata | {"calibration": {}})
-    assert of_traces(calibrated, own_links, []).notes == []
+    assert of_traces(calibrated, own_links, []).warnings == []
 
 
 def test_the_verdict_names_the_faster_run_by_its_measurement_and_the_signed_errors() -> None:
@@ -256,10 +257,10 @@ def decided_by(rule: str | None) -> Trace:
     ],
 )  # fmt: skip
 def test_runs_that_other_rules_decided_are_told(ours: str | None, theirs: str | None, told: list[str]) -> None:
-    notes = of_traces(decided_by(ours), decided_by(theirs), []).notes
-    assert len(notes) == len(told)
-    for note, part in zip(notes, told, strict=True):
-        assert part in note
+    warnings = of_traces(decided_by(ours), decided_by(theirs), []).warnings
+    assert len(warnings) == len(told)
+    for warning, part in zip(warnings, told, strict=True):
+        assert part in warning
 
 
 def test_a_rule_given_in_python_is_named_in_the_trace() -> None:
@@ -281,8 +282,8 @@ COMPUTING = example("synchronous_ring").replacing(
 )
 
 
-def computing_for(seconds: float) -> Trace:
-    return simulate(COMPUTING, Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, (), model_seconds=seconds),)))
+def computing_for(seconds: float, scenario: Scenario = COMPUTING) -> Trace:
+    return simulate(scenario, Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, (), model_seconds=seconds),)))
 
 
 def as_measured(trace: Trace) -> Trace:
@@ -309,7 +310,12 @@ def test_a_run_that_computes_at_another_speed_than_was_measured_before_says_so(t
     for trace in (predicted, measured):
         assert show(float(worker_seconds(trace)["compute"].mean()), "second") in told
     assert "Cure: distsim calibrate again" in told
-    assert of_traces(predicted, measured, ["saved"]).notes == [told, "saved"]
+    assert of_traces(predicted, measured, ["saved"]).warnings == [told]
+
+
+def test_distsims_models_are_calibrated_in_pieces_too() -> None:
+    sharded = COMPUTING.replacing({"policy": {"kind": "sharded", "stage": 1}})
+    assert compute_difference(computing_for(0.02, sharded), as_measured(computing_for(0.03, sharded)))
 
 
 def test_nothing_is_said_of_computing_that_was_predicted_well_or_not_at_all() -> None:
@@ -320,6 +326,11 @@ def test_nothing_is_said_of_computing_that_was_predicted_well_or_not_at_all() ->
     assert compute_difference(simulate(drawn), as_measured(simulate(drawn.replacing({"compute.mean": "60 ms"})))) == []
     predicted, measured = (simulate(profiled(speed, kind="sharded", stage=1)) for speed in (1e9, 5e8))
     assert compute_difference(predicted, as_measured(measured)) == []
+    alone = profiled(1e9).workload.profile
+    assert alone is not None
+    on_cpu = COMPUTING.replacing({"workload": {"profile": replace(alone, device="cpu")}})
+    late = as_measured(simulate(on_cpu.replacing({"compute.mean": "1 s"})))
+    assert compute_difference(simulate(on_cpu), late) == [], "nothing is known of the cores that workers share"
     made_up = example("synchronous_ring")
     other = as_measured(simulate(made_up.replacing({"compute.mean": "100 ms"})))
     assert compute_difference(simulate(made_up), other) == []

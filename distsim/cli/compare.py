@@ -87,12 +87,13 @@ def compare(
             which = f", {number} of {len(scenarios)}" if len(scenarios) > 1 else ""
             with bar(f"compare {scenario.name}{which}", shown=not as_json) as report:
                 compared.append(run(scenario, known, rule=rule, deadline_seconds=deadline, progress=report))
+    warn(dict.fromkeys(told for one in compared for told in one.warnings))
     if html:
         with bar("compare", shown=not as_json) as report:
             report(Phase(f"drawing {html.name}"))
             from distsim.figures.report import html as page
 
-            notes = [[*of_step(c.measured.scenario.policy), *_regime(c), *c.notes] for c in compared]
+            notes = [[*of_step(c.measured.scenario.policy), *_regime(c), *c.warnings, *c.notes] for c in compared]
             write_text(
                 html, page([(c.comparison, c.predicted, c.measured, n) for c, n in zip(compared, notes, strict=True)])
             )
@@ -108,9 +109,7 @@ def compare(
 
 def _saved(predicted: Path, measured: Path) -> Experiment:
     notes = [f"prediction: {predicted}", f"measurement: {measured}"]
-    compared = of_traces(Trace.load(predicted), Trace.load(measured), notes)
-    warn(compared.notes[: -len(notes)])
-    return compared
+    return of_traces(Trace.load(predicted), Trace.load(measured), notes)
 
 
 def _check_inputs(files: tuple[Path, ...], predicted: Path | None, measured: Path | None) -> None:

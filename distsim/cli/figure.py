@@ -79,16 +79,16 @@ def figure(kind: str, files: tuple[Path, ...], out: Path, as_json: bool, **optio
         check_suffix(out)
         read = READERS.get(entry.files, _trace)
         contents: list[Any] = [read(file) for file in files]
-        notes: list[str] = []
+        warnings: list[str] = []
         if entry.files == "pair":
             from distsim.experiment import of_traces
 
-            notes = of_traces(contents[0], contents[1], notes=[]).notes
+            warnings = of_traces(contents[0], contents[1], notes=[]).warnings
         report(Phase("drawing"))
         captioned = entry.of_files(contents, given)
         report(Phase(f"writing {out.name}"))
         captioned.save(out)
-    warn(notes)
+    warn(warnings)
     if as_json:
         print_json({"kind": kind, "file": str(out), "summary": captioned.summary, "table": list(captioned.table)})
     else:

@@ -103,7 +103,7 @@ class RealRunPanel:
         self.title.value = '<h4 class="distsim-real">The real run and its prediction, on the same links</h4>'
         self.result.layout.display = "flex"
         self.picture.show(captioned)
-        notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
+        notes = "".join(f"<li>{escape(note)}</li>" for note in [*found.warnings, *found.notes])
         self.caption.value = f"{scrolling(table_html(captioned.table), 'predicted and measured')}<ul>{notes}</ul>"
         self._offer()
 

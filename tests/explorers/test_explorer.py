@@ -137,8 +137,8 @@ def test_a_real_run_on_other_links_than_the_figures_says_so() -> None:
     drawn = example("synchronous_ring")
     other = drawn.replacing({"cluster.bandwidth": "400 Mbit/s", "cluster.latency": "1 ms"})
     one, two = simulate(drawn), simulate(other)
-    assert other_links(drawn, Experiment(compare(one, one), one, one, [])) == ""
-    told = other_links(drawn, Experiment(compare(two, two), two, two, []))
+    assert other_links(drawn, Experiment(compare(one, one), one, one, [], [])) == ""
+    told = other_links(drawn, Experiment(compare(two, two), two, two, [], []))
     bandwidth, latency = drawn.cluster.bandwidth_bytes_per_second, drawn.cluster.latency_seconds
     there = f"and the figure has {8e-9 * bandwidth:g} Gbit/s and {1e6 * latency:g} us."
     assert f"Other links than in the figure:</b> the real run had 0.4 Gbit/s and 1,000 us, {there}" in told
@@ -149,7 +149,7 @@ def test_a_real_run_of_other_steps_than_the_figures_says_so() -> None:
     panel = view.real_run
     assert panel.scenario is not None
     run = simulate(panel.scenario)
-    panel._ended(Experiment(compare(run, run), run, run, []), panel.drawn, None)
+    panel._ended(Experiment(compare(run, run), run, run, [], []), panel.drawn, None)
     assert text(panel.heading).startswith("Run for real: buckets-of-25-MiB, 8 workers, 16 steps (the figure has 48).")
     view.controls["bucket_mib"].value = 50.0
     assert "16 steps (the figure has 48). The controls have been moved since." in text(panel.heading)
@@ -157,7 +157,7 @@ def test_a_real_run_of_other_steps_than_the_figures_says_so() -> None:
     panel = view.real_run
     assert panel.scenario is not None
     run = simulate(panel.scenario)
-    panel._ended(Experiment(compare(run, run), run, run, []), panel.drawn, None)
+    panel._ended(Experiment(compare(run, run), run, run, [], []), panel.drawn, None)
     assert text(panel.heading).startswith("Run for real: your-cluster-4, 4 workers. ")
 
 
