@@ -175,12 +175,19 @@ class CalibrationPlan:
         return self.one_pass() * PASSES
 
     def one_pass(self) -> list[list[Probe]]:
-        """Each probe once, grouped by their ranks, since probes with the same ranks share a launch."""
+        """Each probe once, grouped by their ranks, since probes with the same ranks share a launch.
+
+        A number of workers that only computes has launches of its own before, between and after all others.
+        """
         together: dict[tuple[int, int], list[Probe]] = {}
         for probe in self._asked():
             scenario = probe.scenario
             together.setdefault((len(scenario.servers), scenario.cluster.workers), []).append(probe)
-        return [probes for _, probes in sorted(together.items())]
+        launches = [probes for _, probes in sorted(together.items())]
+        computing = [probes for probes in launches if all(probe.shows in OF_MODELS for probe in probes)]
+        rest = [probes for probes in launches if probes not in computing]
+        first, second, third = ([_third(probes, number) for probes in computing] for number in range(MODEL_TIMES))
+        return [*first, *rest[: len(rest) // 2], *second, *rest[len(rest) // 2 :], *third]
 
     def _asked(self) -> Iterator[Probe]:
         return (probe for probe in self._probes() if probe.shows not in self.without)
@@ -249,6 +256,12 @@ class CalibrationPlan:
             }
         )
         return Probe(shows, scenario)
+
+
+def _third(probes: list[Probe], number: int) -> list[Probe]:
+    """One of the times that models are computed."""
+    count = len(probes) // MODEL_TIMES
+    return probes[number * count : (number + 1) * count]
 
 
 def _ddp_with(num_bytes: float) -> dict[str, str]:

@@ -57,7 +57,19 @@ def test_every_launch_has_one_number_of_workers_and_servers() -> None:
         kinds = {(len(probe.scenario.servers), probe.scenario.cluster.workers) for probe in launch}
         assert len(kinds) == 1
         seen += kinds
-    assert sorted(seen) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 1), (1, 2), (1, 4)]
+    assert sorted(seen) == [(0, 1), (0, 2), *[(0, 3)] * MODEL_TIMES, (0, 4), (1, 1), (1, 2), (1, 4)]
+
+
+def test_workers_that_only_compute_do_so_before_between_and_after_all_other_launches() -> None:
+    without, found = (CalibrationPlan(workers=(1, 2), busy=busy).one_pass() for busy in ((), (3, 4)))
+    places = [number for number, launch in enumerate(found) if launch[0].scenario.cluster.workers in (3, 4)]
+    assert places == [0, 1, 4, 5, 8, 9]
+    assert [launch for number, launch in enumerate(found) if number not in places] == without
+    for three, four in ((0, 1), (4, 5), (8, 9)):
+        assert [probe.scenario.cluster.workers for probe in found[three]] == [3] * len(found[three])
+        assert found[three] == found[0]
+        assert found[four] == found[1]
+    assert {probe.shows for probe in found[0]} == {"compute", "ddp"}
 
 
 def test_what_no_run_needs_is_left_out() -> None:
