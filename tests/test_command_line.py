@@ -431,7 +431,7 @@ def test_a_prediction_far_beyond_its_calibration_warns_in_one_line(
     assert json.loads(out).keys() == SUMMARY_KEYS
     assert err == (
         "distsim: warning: all-reduce, backend: 4.19 MB on 4 workers are far beyond the 1 MB on 2 that was measured; "
-        "the prediction is a guess\n"
+        "the prediction is a guess. Cure: calibrate with larger --sizes\n"
     )
 
 

@@ -43,7 +43,7 @@ def far_beyond(calibration: Calibration, scenario: Scenario) -> list[str]:
     >>> from distsim.calibration import Exchange
     >>> known = Calibration((Exchange("ring", 4, 1.1e9, 1e-4, 0.0, ((1e5, 1e-3), (1e6, 3e-3))),))
     >>> far_beyond(known, example("synchronous_ring").replacing({"workload.gradient": "100 MB"}))
-    ['ring: 100 MB on 4 workers are far beyond the 1 MB on 4 that was measured; the prediction is a guess']
+    ['ring: 100 MB on 4 workers are far beyond the 1 MB on 4 that was measured; the prediction is a guess. Cure: calibrate with larger --sizes']
     """
     exchange, workers = calibration.of(scenario), scenario.cluster.workers
     if exchange in calibration.exchanges:
@@ -108,10 +108,14 @@ def _of_operation(
 
 def _told(title: str, unit: str, asked: tuple[float, int], most: tuple[float, int]) -> str | None:
     """The sentence, or None. asked, most: the amount in `unit`, and the number of workers."""
-    if asked[0] <= FAR_AMOUNT * most[0] and asked[1] <= FAR_WORKERS * most[1]:
+    large, many = asked[0] > FAR_AMOUNT * most[0], asked[1] > FAR_WORKERS * most[1]
+    if not (large or many):
         return None
     if unit == "byte":
         ours, theirs = f"{show(asked[0], 'byte')} on {asked[1]} workers are", f"the {show(most[0], 'byte')}"
+        cure = "larger --sizes"
     else:
         ours, theirs = f"a batch of {asked[0]:.0f} on {asked[1]} workers is", f"one of {most[0]:.0f}"
-    return f"{title}: {ours} far beyond {theirs} on {most[1]} that was measured; the prediction is a guess"
+        cure = "a larger --batch"
+    beyond = f"{title}: {ours} far beyond {theirs} on {most[1]} that was measured; the prediction is a guess"
+    return f"{beyond}. Cure: calibrate with {' and '.join([*[cure] * large, *['more --workers'] * many])}"

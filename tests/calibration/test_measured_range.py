@@ -68,6 +68,21 @@ def test_what_is_far_beyond_is_told(changes: dict[str, Any], told: list[str]) ->
         assert part in sentence
 
 
+@pytest.mark.parametrize(
+    ("changes", "cure"),
+    [
+        ({"workload.gradient": "5 MB"}, "larger --sizes"),
+        ({"workload.gradient": "1 MB", "cluster.workers": 9}, "more --workers"),
+        ({"workload.gradient": "5 MB", "cluster.workers": 9}, "larger --sizes and more --workers"),
+        ({"workload": {"model": "mlp", "batch": 129}}, "a larger --batch"),
+        ({"workload": {"model": "mlp", "batch": 129}, "cluster.workers": 5}, "a larger --batch and more --workers"),
+    ],
+)
+def test_the_cure_is_to_measure_more_of_what_is_far_beyond(changes: dict[str, Any], cure: str) -> None:
+    told = far_beyond(MACHINE, RING.replacing(changes))[-1]
+    assert told.endswith(f"that was measured; the prediction is a guess. Cure: calibrate with {cure}")
+
+
 def test_an_exchange_reaches_as_far_as_it_was_measured() -> None:
     points = ((2.5e5, 1e-3), (1e6, 3e-3))
     known = Calibration((Exchange("ring", 4, 1e9, 1e-4, 0.0, points),), MACHINE.machine)
