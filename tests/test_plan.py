@@ -511,6 +511,22 @@ def test_the_runner_up_is_told_in_words_that_fit(small: Profile, ratio: float, t
     assert told in verdict(found)
 
 
+@pytest.mark.parametrize(("by", "word"), [("time", "faster"), ("price", "cheaper")])
+@pytest.mark.parametrize(("ratio", "near"), [(1.009, True), (1.011, False)])
+def test_no_reason_is_given_for_a_difference_that_predictions_cannot_tell(
+    small: Profile, by: Any, word: str, ratio: float, near: bool
+) -> None:
+    priced = ways(small, CLUSTER, cost={"price_per_hour": 2.0})
+    alone, *_ = (way for way in priced if way.scenario.cluster.workers == 1)
+    one, other, *_ = (way for way in priced if way.scenario.cluster.workers == 4)
+    for first, second in ((one, other), (alone, one)):
+        first, second = (replace(way, seconds_per_sample=2.0, exposed_share=0.0) for way in (first, second))
+        dearer = (second.price_per_sample or 0.0) / (first.price_per_sample or 1.0) if by == "price" else 1.0
+        told = verdict([first, replace(second, seconds_per_sample=2.0 * ratio / dearer)], by)
+        assert told.endswith(f"too near to tell which is {word} in a real run.") == near
+        assert f", {100 * (ratio - 1):.3g} %" in told
+
+
 def test_a_bucket_for_all_layers_is_one_bucket(small: Profile) -> None:
     names = [way.name for way in ways(small, CLUSTER) if way.scenario.policy.kind == "ddp"]
     assert "ddp, one bucket, ring, 4 workers" in names

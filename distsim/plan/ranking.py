@@ -16,6 +16,8 @@ from distsim.plan.ways import Way
 from distsim.simulation import simulate
 from distsim.units import show
 
+NEAR = 1.01  # times the best: predictions are not that precise
+
 By = Literal["time", "price"]  # of a sample
 
 
@@ -103,8 +105,10 @@ def verdict(found: Sequence[Way], by: By = "time") -> str:
     others = [way for way in order if round_off(value_of(way, by) or 0.0) > best]
     if not others:
         return f"{told}."
-    second = others[0]
-    told += f". Next: {second.name}, {_more((value_of(second, by) or 0.0) / best, by)}"
+    second, ratio = others[0], (value_of(others[0], by) or 0.0) / best
+    told += f". Next: {second.name}, {_more(ratio, by)}"
+    if ratio < NEAR:
+        return f"{told}, too near to tell which is {'faster' if by == 'time' else 'cheaper'} in a real run."
     if second.scenario.cluster.workers != winner.scenario.cluster.workers:
         return f"{told}, on fewer workers." if second.samples < winner.samples else f"{told}, on more workers."
     assert winner.exposed_share is not None and second.exposed_share is not None
