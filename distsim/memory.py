@@ -73,7 +73,8 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     that is made, and one that is summed; at stage 3 without prefetch it is one. At stage 3, the units that a worker has
     gathered count as parameters, beside its own part. A model whose units share parameters, or whose gradients come in
     another order, holds more. Under tensor parallelism all activations are divided, which is a lower bound: each worker
-    holds the inputs of its blocks whole.
+    holds the inputs of its blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters:
+    whole, and in a pipeline as if all layers had equally many.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
     not say how large a gradient is.
@@ -111,6 +112,7 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", unde
     profile = workload.profile
     activations = under_way * (profile.activation_bytes if profile else 0)
     passing: float = profile.passing_bytes if profile else 0
+    frozen: float = profile.frozen_bytes if profile else 0
     parameters = gradients = kept = scenario.gradient_bytes
     if isinstance(policy, Tensor | Mesh):
         sharing = policy.tensor if isinstance(policy, Mesh) else workers
@@ -124,6 +126,7 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", unde
             kept /= policy.data
         blocks = end - first - sum(workload.idle_layers[first:end])
         activations *= blocks / workload.blocks / policy.tensor
+        frozen *= blocks / workload.blocks
     if divided := division(scenario):
         kept, stage = divided.part, divided.policy.stage
         together = 1 + divided.policy.prefetch  # units that are whole: the one that is computed, and those ahead
@@ -132,7 +135,7 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", unde
             units = 1 if stage == 3 and not divided.policy.prefetch else GRADIENT_UNITS
             gradients, passing = kept + _most_together(divided.units, units), 0
     own = 0.0 if scenario.server_decides else OPTIMIZERS[optimizer] * kept
-    return Held(parameters, gradients, own, activations + passing)
+    return Held(parameters + frozen, gradients, own, activations + passing)
 
 
 def _most_together(units: list[float], count: int) -> float:

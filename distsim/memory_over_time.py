@@ -71,7 +71,8 @@ def held_over_time(trace: Trace, worker: int = 0, optimizer: str = "sgd") -> Mem
     changes["activations"] = [*_activations(spans, whole.activations), *_in_pieces(trace, spans, whole.activations)]
     if divided := division(scenario):
         if divided.policy.stage == 3:
-            always["parameters"], changes["parameters"] = divided.part, [*_gathered(spans, divided.units)]
+            frozen = profile.frozen_bytes if (profile := scenario.workload.profile) else 0
+            always["parameters"], changes["parameters"] = divided.part + frozen, [*_gathered(spans, divided.units)]
         if divided.policy.stage >= 2:
             always["gradients"], changes["gradients"] = divided.part, [*_summed(spans, divided.units)]
     moments = [0.0, trace.total_seconds, *(one for kind in KINDS for change in changes[kind] for one in change[:2])]

@@ -100,11 +100,11 @@ class Profile:
     model: "my_model.py:build", without its folder. layers: in the order of their gradients, first gradient first.
     optimizer_seconds: one step of SGD. peak_bytes: the most memory held in a step: parameters, gradients, the batch and
     what forward and backward make. passing_bytes: how much less it is without the gradients that backward has made and
-    not yet added to those kept. batch: samples. device: "cpu", or the GPU's name. torch: the version. steps: how
-    many were timed. ddp_seconds: of a step of one worker under DDP, which handles gradients more often, without its
-    all-reduce. busy: how workers compute at once. Both are None where they were not measured. Raises ValueError where
-    the gradients' times do not grow, parameters are needed ahead of more gradients than there are, or there are no
-    bytes or no time.
+    not yet added to those kept. frozen_bytes: how much of it are parameters without gradients, and buffers. batch:
+    samples. device: "cpu", or the GPU's name. torch: the version. steps: how many were timed. ddp_seconds: of a step of
+    one worker under DDP, which handles gradients more often, without its all-reduce. busy: how workers compute at once.
+    Both are None where they were not measured. Raises ValueError where the gradients' times do not grow, parameters are
+    needed ahead of more gradients than there are, or there are no bytes or no time.
 
     >>> layer = Layer("weight", 4000, 0.001, 0.002, (0.001, 0.001), (0.002, 0.002))
     >>> found = Profile("m.py:build", (layer,), 0.0005, (0.0005, 0.0005), CoreSeconds(1e-3, 2e-3, 5e-4), 9000, 32,
@@ -128,6 +128,7 @@ class Profile:
     busy: BusyCores | None = None
     ddp_seconds: Annotated[float, Gt(0.0), Le(BOUNDS["second"][1])] | None = None
     passing_bytes: Size = 0
+    frozen_bytes: Size = 0
     distsim_profile: Literal[1] = 1
 
     def __post_init__(self) -> None:
@@ -154,7 +155,7 @@ class Profile:
     @property
     def activation_bytes(self) -> int:
         """Bytes of the peak that are neither parameters nor gradients; 0 where the peak was not measured."""
-        return max(self.peak_bytes - self.passing_bytes - 2 * self.gradient_bytes, 0)
+        return max(self.peak_bytes - self.passing_bytes - self.frozen_bytes - 2 * self.gradient_bytes, 0)
 
     @cached_property
     def forward_seconds(self) -> float:

@@ -6,37 +6,40 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from distsim.cli.main import distsim as command
 from distsim.errors import InputError
 from distsim.memory import OPTIMIZERS, held
+from distsim.memory_over_time import held_over_time
 from distsim.profile import CoreSeconds, Layer, Profile
 from distsim.scenario import Scenario
+from distsim.simulation import simulate
 from distsim.theory.sharding import sharded_state_bytes
 from distsim.transformer_profile import transformer_profile
 
 SIZES = (5, 1, 3, 7, 2)  # MB of the layers, in the order of forward
 
 
-def profile(activations: int = 9_000_000, passing: int = 0) -> Profile:
-    """Layers of unequal sizes. passing: what the peak has more than that, of gradients that are not added yet."""
+def profile(activations: int = 9_000_000, passing: int = 0, frozen: int = 0) -> Profile:
+    """Layers of unequal sizes. passing, frozen: what the peak has more than that."""
     layers = tuple(
         Layer(f"layer {number}", size * 10**6, 1e-3, 1e-3 * (place + 1), (1e-3, 1e-3), (1e-3, 1e-3))
         for place, (number, size) in enumerate(reversed(list(enumerate(SIZES))))
     )
-    peak = 2 * 10**6 * sum(SIZES) + activations + passing
+    peak = 2 * 10**6 * sum(SIZES) + activations + passing + frozen
     return Profile(
         "m.py:build", layers, 1e-3, (1e-3, 1e-3), CoreSeconds(0.0, 0.0, 0.0), peak, 8, "cpu", "2.9", 5,
-        passing_bytes=passing,
+        passing_bytes=passing, frozen_bytes=frozen,
     )  # fmt: skip
 
 
-def scenario(policy: dict[str, Any], workers: int = 3, passing: int = 0) -> Scenario:
+def scenario(policy: dict[str, Any], workers: int = 3, **more: int) -> Scenario:
     table: dict[str, Any] = {
         "steps": 2, "cluster": {"workers": workers, "bandwidth": "1 GB/s", "latency": "0 s"},
-        "compute": {"mean": "0 s"}, "workload": {"profile": profile(passing=passing), "activation": "1 MB"},
+        "compute": {"mean": "0 s"}, "workload": {"profile": profile(**more), "activation": "1 MB"},
         "policy": policy, "communication": {"kind": "ring"},
     }  # fmt: skip
     return Scenario.of(table)
@@ -108,6 +111,30 @@ def test_a_gradient_that_passes_counts_once(policy: str) -> None:
     without, found = (held(scenario(table, workers=2, passing=passing)) for passing in (0, PASSING))
     assert found.activations - without.activations == pytest.approx(more)
     assert (found.parameters, found.gradients) == (without.parameters, without.gradients)
+
+
+FROZEN = 20_000_000
+
+
+@pytest.mark.parametrize("policy", WITH_IT)
+def test_frozen_parameters_are_held_whole_and_by_a_stage_with_its_layers(policy: str) -> None:
+    table, _ = WITH_IT[policy]
+    without, found = (held(scenario(table, workers=2, frozen=frozen), "adam") for frozen in (0, FROZEN))
+    share = 3 / 5 if policy == "pipeline" else 1
+    assert found.parameters - without.parameters == pytest.approx(share * FROZEN)
+    assert (found.gradients, found.optimizer, found.activations) == (
+        without.gradients, without.optimizer, without.activations
+    )  # fmt: skip
+
+
+def test_frozen_parameters_are_there_from_the_start_to_the_end() -> None:
+    for table, _ in WITH_IT.values():
+        without, found = (
+            held_over_time(simulate(scenario(table, workers=2, frozen=frozen))).held["parameters"]
+            for frozen in (0, FROZEN)
+        )
+        share = 3 / 5 if table["kind"] == "pipeline" else 1
+        assert found - without == pytest.approx(np.full(len(found), share * FROZEN))
 
 
 def test_an_unknown_optimizer_is_refused() -> None:

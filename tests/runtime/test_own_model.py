@@ -260,8 +260,33 @@ def test_a_weights_new_gradient_passes_until_it_is_added(
     (tmp_path / "m.py").write_text(WIDE, "utf-8")
     own = load(f"{tmp_path / 'm.py'}:{function}")
     always = own.batch[0].numel() + 2 * sum(one.numel() for one in own.layers.values())
-    assert peak_of(own) == Peak(4 * (always + made), 4 * passing)
+    assert peak_of(own) == Peak(4 * (always + made), 4 * passing, 0)
     assert not any(one._backward_hooks for one in own.layers.values()), "timed steps would call it"
+
+
+FROZEN = """\
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(30, 20), nn.BatchNorm1d(20), nn.Linear(20, 2)
+        self.first.weight.requires_grad = False
+        self.register_buffer("table", torch.ones(7, dtype=torch.float64), persistent=False)
+        self.register_buffer("view", self.last.weight.detach()[0])
+    def forward(self, inputs):
+        return self.last(self.norm(self.first(inputs))).sum()
+def build():
+    return Model(), (torch.randn(5, 30),)
+"""
+
+
+def test_frozen_parameters_and_buffers_are_counted_apart(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(FROZEN, "utf-8")
+    code, out, _ = run("profile", f"{tmp_path / 'm.py'}:build", "--steps", 1, "--busy", 1, "--json")
+    assert code == 0
+    means_and_variances, batches = 2 * 4 * 20, 8
+    assert json.loads(out)["frozen_bytes"] == 4 * 30 * 20 + means_and_variances + batches + 7 * 8
 
 
 @pytest.mark.parametrize("samples", [1, 6, 20])

@@ -15,10 +15,14 @@ from distsim.runtime.profiling.own_model import OwnModel
 
 
 class Peak(NamedTuple):
-    """Bytes at the moment of a step that holds most. passing: of gradients that are not yet added to those kept."""
+    """Bytes at the moment of a step that holds most.
+
+    passing: of gradients that are not yet added to those kept. frozen: as `frozen_bytes` tells.
+    """
 
     whole: int
     passing: int
+    frozen: int
 
 
 def peak_of(own: OwnModel) -> Peak:
@@ -41,10 +45,18 @@ def peak_of(own: OwnModel) -> Peak:
         own.backward(own.loss())
     for hook in hooks:
         hook.remove()
-    passing = made.peak_bytes() - made.peak_bytes(passing=False)
     if own.batch[0].is_cuda:
-        return Peak(int(torch.cuda.max_memory_allocated()), passing)
-    return Peak(sum(storage.nbytes() for storage in kept.values()) + gradients + made.peak_bytes(), passing)
+        whole = int(torch.cuda.max_memory_allocated())
+    else:
+        whole = sum(storage.nbytes() for storage in kept.values()) + gradients + made.peak_bytes()
+    return Peak(whole, made.peak_bytes() - made.peak_bytes(passing=False), frozen_bytes(own.module))
+
+
+def frozen_bytes(module: torch.nn.Module) -> int:
+    """Bytes of parameters that get no gradient, and of buffers."""
+    learned = _storages([one for one in module.parameters() if one.requires_grad])
+    every = _storages([*module.parameters(), *module.buffers()])
+    return sum(storage.nbytes() for address, storage in every.items() if address not in learned)
 
 
 def dense(values: object) -> Iterator[torch.Tensor]:

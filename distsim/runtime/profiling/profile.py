@@ -68,7 +68,7 @@ def profile(
         own.name, layers, *_middle([plain.optimizer for plain, _ in found]),
         CoreSeconds(*(median(plain.cores[part] for plain, _ in found) for part in range(3))),
         peak.whole, own.samples, torch.cuda.get_device_name() if device == "cuda" else "cpu", torch.__version__, steps,
-        passing_bytes=peak.passing,
+        passing_bytes=peak.passing, frozen_bytes=peak.frozen,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import torch
 
 from distsim.groups import GroupExchange
 from distsim.policies import Sharded
+from distsim.runtime.profiling.held_memory import frozen_bytes
 from distsim.runtime.profiling.parameter_uses import ModuleEvents, watched
 from distsim.runtime.ranks.peers import check_equal
 from distsim.runtime.ranks.program import StepQueues, own_part
@@ -42,6 +43,7 @@ class ShardedTraining:
                 one.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
                     lambda _, number=number: self._has_gradient(number)
                 )
+        self._frozen_bytes = frozen_bytes(self._task.model)
         self._events = ModuleEvents(self._task.model, self._event)
         self._queues: StepQueues | None = None  # of the step under way; None where the step only shows its uses
         self._reached: tuple[int, ...] = ()
@@ -108,7 +110,7 @@ class ShardedTraining:
             return self._units[piece.unit].gradients.whole
         parameters = self._units[piece.unit].parameters
         parameters.spread()
-        self._note("parameters", sum(unit.parameters.held_bytes for unit in self._units))
+        self._note("parameters", self._frozen_bytes + sum(unit.parameters.held_bytes for unit in self._units))
         return parameters.whole
 
     def exchanged(self, exchange: int) -> None:
