@@ -68,13 +68,14 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     """What the worker that holds most holds: the most of each kind, which need not be at one moment.
 
     Activations are those that a profile has measured: its peak without parameters and gradients, the batch included; 0
-    without a profile. A gradient that is about to be added to the one kept counts among them, except at stages 2 and 3
-    of sharded training. There a worker keeps its part of the gradients, and two whole units count as gradients: one
-    that is made, and one that is summed; at stage 3 without prefetch it is one. At stage 3, the units that a worker has
-    gathered count as parameters, beside its own part. A model whose units share parameters, or whose gradients come in
-    another order, holds more. Under tensor parallelism all activations are divided, which is a lower bound: each worker
-    holds the inputs of its blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters:
-    whole, and in a pipeline as if all layers had equally many.
+    without a profile. A gradient that is about to be added to those kept counts among them, once also in a pipeline. At
+    stage 3 of sharded training, the units that a worker has gathered count as parameters, beside its own part; at
+    stages 2 and 3, two whole units count as gradients: one that is made, and one that is summed; at stage 3 without
+    prefetch it is one. A model whose units share parameters, or whose gradients come in another order, holds more.
+    Under tensor parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its
+    blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters. In a pipeline, a stage has
+    activations, frozen parameters and buffers as if all layers had equally many: a stage whose layers have more holds
+    more.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
     not say how large a gradient is.
@@ -133,7 +134,7 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", unde
         parameters = kept + _most_together(divided.units, together) if stage == 3 else parameters
         if stage >= 2:  # where nothing is gathered ahead, a gather stands between two units' gradients
             units = 1 if stage == 3 and not divided.policy.prefetch else GRADIENT_UNITS
-            gradients, passing = kept + _most_together(divided.units, units), 0
+            gradients = kept + _most_together(divided.units, units)
     own = 0.0 if scenario.server_decides else OPTIMIZERS[optimizer] * kept
     return Held(parameters + frozen, gradients, own, activations + passing)
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -257,15 +257,27 @@ def stage_cuts(profile: Profile, stages: int, stage_layers: Sequence[int] = ()) 
     """The end of each stage of a pipeline among the layers in the order of forward.
 
     stage_layers: how many layers each stage has, first stage first. Without it the cuts are such that the slowest stage
-    is as fast as it can be; each stage has neighbouring layers, at least one. Raises InputError where there are fewer
-    layers than stages.
+    is as fast as it can be; each stage has neighbouring layers, at least one. Layers of one module stay together, where
+    there are as many modules as stages. Raises InputError where there are fewer layers than stages.
     """
     if len(profile.layers) < stages:
         raise InputError.of(
             "cluster.workers", stages, f"are more stages than the {len(profile.layers)} layers of the profile",
             f"write {len(profile.layers)} or fewer",
         )  # fmt: skip
-    return list(accumulate(stage_layers)) or _balanced([sum(seconds) for seconds in profile.layer_seconds], stages)
+    if stage_layers:
+        return list(accumulate(stage_layers))
+    ends = [*accumulate(len([*layers]) for _, layers in groupby(reversed(profile.layers), key=_module_of))]
+    if len(ends) < stages:
+        ends = [*range(1, len(profile.layers) + 1)]
+    each = [sum(seconds) for seconds in profile.layer_seconds]
+    cuts = _balanced([sum(each[first:end]) for first, end in pairwise([0, *ends])], stages)
+    return [ends[cut - 1] for cut in cuts]
+
+
+def _module_of(layer: Layer) -> str:
+    """The module of a parameter such as "layers.0.weight"; a layer without a module is alone."""
+    return layer.name.rpartition(".")[0] or layer.name
 
 
 def _balanced(seconds: Sequence[float], parts: int) -> list[int]:

@@ -99,8 +99,8 @@ PASSING = 6_000_000
 WITH_IT = {  # the policy, and what the activations have more where the profile's peak holds a gradient of PASSING bytes
     "ddp": ({"kind": "ddp"}, PASSING),
     "stage 1": ({"kind": "sharded", "stage": 1}, PASSING),
-    "stage 2": ({"kind": "sharded", "stage": 2}, 0),  # it is one of the two units whose gradients are whole
-    "stage 3": ({"kind": "sharded", "stage": 3}, 0),
+    "stage 2": ({"kind": "sharded", "stage": 2}, PASSING),
+    "stage 3": ({"kind": "sharded", "stage": 3}, PASSING),
     "pipeline": ({"kind": "pipeline", "micro_batches": 4, "stage_layers": [3, 2]}, PASSING),  # once, not by micro-batch
 }
 

@@ -511,6 +511,23 @@ def test_the_runner_up_is_told_in_words_that_fit(small: Profile, ratio: float, t
     assert told in verdict(found)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ((2.0, 0.5), (3.0, 0.6), "communication that nothing hides takes 1 s of a sample against 1.8 s."),
+        ((2.0, 0.5), (3.0, 0.4), "computing and waiting take 1 s of a sample against 1.8 s."),
+        ((2.0, 0.5), (3.0, 0.1), "computing and waiting take 1 s of a sample against 2.7 s."),  # and it exposes less
+        ((2.0, 0.1), (3.0, 0.4), "communication that nothing hides takes 200 ms of a sample against 1.2 s."),
+    ],
+)
+def test_the_reason_is_what_differs_most(
+    small: Profile, first: tuple[float, float], second: tuple[float, float], told: str
+) -> None:
+    way = ways(small, CLUSTER | {"workers": 1})[0]
+    found = [replace(way, seconds_per_sample=seconds, exposed_share=share) for seconds, share in (first, second)]
+    assert verdict(found).endswith(f": {told}")
+
+
 @pytest.mark.parametrize(("by", "word"), [("time", "faster"), ("price", "cheaper")])
 @pytest.mark.parametrize(("ratio", "near"), [(1.009, True), (1.011, False)])
 def test_no_reason_is_given_for_a_difference_that_predictions_cannot_tell(

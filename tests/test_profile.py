@@ -195,6 +195,21 @@ def test_stages_hold_every_layer_once_and_no_cut_is_better(stages: int) -> None:
     assert max(part.sum() for part in np.split(each[::-1], found[:-1])) == pytest.approx(best)
 
 
+MODULES = ("a.weight", "a.bias", "b.c.weight", "b.d.weight", "b.d.bias", "scale", "shift")  # in the order of forward
+
+
+@pytest.mark.parametrize(("stages", "ends"), [(1, [7]), (2, [5, 7]), (5, [2, 3, 5, 6, 7]), (7, [*range(1, 8)])])
+def test_a_module_is_cut_only_where_stages_outnumber_modules(stages: int, ends: list[int]) -> None:
+    """The last two layers, which are alone, take most of the time; then b.d."""
+    seconds = dict(zip(MODULES, (1e-3, 1e-3, 1e-3, 2e-3, 2e-3, 5e-3, 2e-3), strict=True))
+    there = list(itertools.accumulate(seconds[name] for name in reversed(MODULES)))
+    layers = tuple(
+        Layer(name, 4000, 0.0, ready, (0.0, 0.0), (ready, ready))
+        for name, ready in zip(reversed(MODULES), there, strict=True)
+    )
+    assert stage_cuts(replace(profile_of(), layers=layers), stages) == ends
+
+
 @pytest.mark.parametrize("stage_layers", [(1, 3), (2, 2), (3, 1), (1, 1, 2), (4,)])
 def test_stages_are_cut_as_the_scenario_says(file: Path, stage_layers: tuple[int, ...]) -> None:
     each = (np.array(FORWARD) + np.diff(READY, prepend=0.0))[::-1]

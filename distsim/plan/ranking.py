@@ -111,9 +111,24 @@ def verdict(found: Sequence[Way], by: By = "time") -> str:
         return f"{told}, too near to tell which is {'faster' if by == 'time' else 'cheaper'} in a real run."
     if second.scenario.cluster.workers != winner.scenario.cluster.workers:
         return f"{told}, on fewer workers." if second.samples < winner.samples else f"{told}, on more workers."
-    assert winner.exposed_share is not None and second.exposed_share is not None
-    shares = f"{100 * winner.exposed_share:.3g} % of the step against {100 * second.exposed_share:.3g} %"
-    return f"{told}: communication that nothing hides takes {shares}."
+    return f"{told}: {_reason(winner, second)}."
+
+
+def _reason(winner: Way, second: Way) -> str:
+    """The part of a sample's time that differs most to the winner's advantage."""
+    (exposed, rest), (exposed_of_second, rest_of_second) = _parts(winner), _parts(second)
+    if exposed_of_second - exposed >= rest_of_second - rest:
+        what, least, more = "communication that nothing hides takes", exposed, exposed_of_second
+    else:
+        what, least, more = "computing and waiting take", rest, rest_of_second
+    return f"{what} {show(least, 'second')} of a sample against {show(more, 'second')}"
+
+
+def _parts(way: Way) -> tuple[float, float]:
+    """Seconds of a sample: communication that nothing hides, and the rest."""
+    assert way.seconds_per_sample is not None and way.exposed_share is not None
+    exposed = way.exposed_share * way.seconds_per_sample
+    return exposed, way.seconds_per_sample - exposed
 
 
 def _more(ratio: float, by: By) -> str:
