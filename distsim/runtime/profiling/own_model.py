@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ RETURNS = "return (module, batch), a torch.nn.Module and a tuple of tensors"
 CPU = torch.device("cpu")
 NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "cannot allocate", "failed to allocate")
 MOST_NAMED = 5
+PACKAGES = (str(Path(torch.__file__).parent), str(Path(__file__).parents[2]))  # torch, and distsim
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,11 @@ def load(spec: str, *, seed: int = 0, batch: int | None = None, place: torch.dev
         raise refused(spec, f"{at}: no parameter requires a gradient", "leave requires_grad of some at True")
     with told(spec, f"the move to {place.type}"):
         own = OwnModel(spec, module.to(place), tuple(one.detach().to(place) for one in tensors), at)
-        return own if batch in (None, own.samples) else replace(own, batch=resized(spec, own.batch, batch))
+        if batch not in (None, own.samples):
+            own = replace(own, batch=resized(spec, own.batch, batch))
+    if not own.samples:
+        raise refused(spec, f"{at}: the batch has no sample", "return tensors with a sample or more")
+    return own
 
 
 def located(spec: str) -> tuple[Path, str]:
@@ -200,9 +206,11 @@ def told(spec: str, doing: str) -> Iterator[None]:
         if _needs_memory(error):
             rule = f"does not fit into the memory in {doing} ({_text(error)})"
             raise refused(spec, rule, "take a smaller batch, or a smaller model") from error
-        place = place_of(error, str(Path(spec.rpartition(":")[0]).resolve()), but=__file__)
+        file = Path(spec.rpartition(":")[0]).resolve()
+        place = place_of(error, str(file), but=__file__)
         rule = f"raised {type(error).__name__} at {place} in {doing}: {_text(error)}"
-        raise refused(spec, rule, f"correct {place}") from error
+        cure = f"correct {place}" if _in_code_of_user(error) else f"correct what {spec.rpartition(':')[2]} returns"
+        raise refused(spec, rule, cure) from error
 
 
 def refused(spec: str, rule: str, cure: str) -> InputError:
@@ -214,6 +222,12 @@ def _needs_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in NO_MEMORY)
+
+
+def _in_code_of_user(error: BaseException) -> bool:
+    """Whether code other than torch's and distsim's raised the error, or called what raised it."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return isinstance(error, SyntaxError) or not all(file.startswith(PACKAGES) for file in files)
 
 
 def _text(error: BaseException) -> str:
