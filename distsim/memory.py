@@ -13,7 +13,7 @@ from math import ceil
 from distsim.errors import InputError
 from distsim.pipeline_stages import layer_cuts
 from distsim.policies import Mesh, Pipeline, Sharded, Tensor
-from distsim.policies.sharded import GRADIENT_UNITS
+from distsim.policies.sharded import GRADIENT_UNITS, last_users
 from distsim.scenario import Scenario
 from distsim.workload import FLOAT_BYTES
 
@@ -39,11 +39,21 @@ class Held:
 
 @dataclass(frozen=True)
 class Division:
-    """What workers divide in sharded training, also on a mesh. units: bytes of each unit, in the order of forward."""
+    """What workers divide in sharded training, also on a mesh.
+
+    units: bytes of each unit, in the order of forward. in_forward, in_backward: of each, the last unit that computes
+    with its parameters.
+    """
 
     policy: Sharded
     units: list[float]
+    in_forward: list[int]
+    in_backward: list[int]
     workers: int
+
+    def stays(self, unit: int) -> bool:
+        """Whether a unit is whole from its forward to its backward at stage 3."""
+        return self.policy.stays(unit, self.in_backward[unit])
 
     @property
     def part(self) -> float:
@@ -61,7 +71,9 @@ def division(scenario: Scenario) -> Division | None:
         sizes, workers = workload.layer_bytes, scenario.cluster.workers
     else:
         return None
-    return Division(policy, [sum(sizes[layer] for layer in unit) for unit in policy.units(sizes)], workers)
+    units = policy.units(sizes)
+    in_forward, in_backward = (last_users(units, ahead) for ahead in (workload.used_ahead, workload.needed_ahead))
+    return Division(policy, [sum(sizes[layer] for layer in unit) for unit in units], in_forward, in_backward, workers)
 
 
 def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
@@ -69,9 +81,9 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
 
     Activations are those that a profile has measured: its peak without parameters and gradients, the batch included; 0
     without a profile. A gradient that is about to be added to those kept counts among them, once also in a pipeline. At
-    stage 3 of sharded training, the units that a worker has gathered count as parameters, beside its own part; at
-    stages 2 and 3, two whole units count as gradients: one that is made, and one that is summed; at stage 3 without
-    prefetch it is one. A model whose units share parameters, or whose gradients come in another order, holds more.
+    stage 3 of sharded training, the units that a worker has gathered count as parameters, beside its own part: those
+    ahead, and those that one module, or several layers, compute with together, as the profile tells. At stages 2 and 3,
+    two whole units count as gradients: one that is made, and one that is summed; at stage 3 without prefetch it is one.
     Under tensor parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its
     blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters. In a pipeline, a stage has
     activations, frozen parameters and buffers as if all layers had equally many: a stage whose layers have more holds
@@ -130,8 +142,8 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", unde
         frozen *= blocks / workload.blocks
     if divided := division(scenario):
         kept, stage = divided.part, divided.policy.stage
-        together = 1 + divided.policy.prefetch  # units that are whole: the one that is computed, and those ahead
-        parameters = kept + _most_together(divided.units, together) if stage == 3 else parameters
+        if stage == 3:
+            parameters = kept + divided.policy.most_whole(divided.units, divided.in_forward, divided.in_backward)
         if stage >= 2:  # where nothing is gathered ahead, a gather stands between two units' gradients
             units = 1 if stage == 3 and not divided.policy.prefetch else GRADIENT_UNITS
             gradients = kept + _most_together(divided.units, units)

@@ -19,7 +19,7 @@ import numpy as np
 
 from distsim.arrays import Floats
 from distsim.errors import InputError
-from distsim.memory import Held, division, held_in_a_step
+from distsim.memory import Division, Held, division, held_in_a_step
 from distsim.policies import FlexRR
 from distsim.trace import SpanKind, Spans, Trace
 
@@ -72,7 +72,7 @@ def held_over_time(trace: Trace, worker: int = 0, optimizer: str = "sgd") -> Mem
     if divided := division(scenario):
         if divided.policy.stage == 3:
             frozen = profile.frozen_bytes if (profile := scenario.workload.profile) else 0
-            always["parameters"], changes["parameters"] = divided.part + frozen, [*_gathered(spans, divided.units)]
+            always["parameters"], changes["parameters"] = divided.part + frozen, [*_gathered(spans, divided)]
         if divided.policy.stage >= 2:
             always["gradients"], changes["gradients"] = divided.part, [*_summed(spans, divided.units)]
     moments = [0.0, trace.total_seconds, *(one for kind in KINDS for change in changes[kind] for one in change[:2])]
@@ -136,15 +136,20 @@ def _by_unit(spans: Spans, *kinds: SpanKind) -> dict[tuple[int, int, int], list[
     return found
 
 
-def _gathered(spans: Spans, units: list[float]) -> Iterator[Change]:
-    """A unit's parameters, gathered for its forward and again for its backward."""
+def _gathered(spans: Spans, divided: Division) -> Iterator[Change]:
+    """A unit's parameters, gathered for its forward and again for its backward, unless they stay in between."""
+    units = divided.units
     found = _by_unit(spans, SpanKind.ALL_GATHER, SpanKind.FORWARD, SpanKind.BACKWARD)
     for (kind, step, unit), gathers in found.items():
         if kind != SpanKind.ALL_GATHER:
             continue
-        for (start, _), using in zip(gathers, (SpanKind.FORWARD, SpanKind.BACKWARD), strict=False):
+        in_forward, in_backward = (SpanKind.FORWARD, divided.in_forward[unit]), (SpanKind.BACKWARD, unit)
+        stays = divided.stays(unit)
+        for (start, _), (using, last) in zip(
+            gathers, [in_backward] if stays else [in_forward, in_backward], strict=False
+        ):
             yield start, start, units[unit]
-            if uses := found.get((using, step, unit)):
+            if uses := found.get((using, step, last)):
                 yield uses[-1][1], uses[-1][1], -units[unit]
 
 

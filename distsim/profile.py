@@ -174,6 +174,13 @@ class Profile:
         backward = [after - before for before, after in pairwise(ready)]
         return [(layer.forward_seconds, own) for layer, own in zip(self.layers, backward, strict=True)][::-1]
 
+    @cached_property
+    def of_module_ahead(self) -> list[int]:
+        """For each layer, in the order of forward, how many layers after it the last one of its module is."""
+        modules = [_module_of(layer) for layer in reversed(self.layers)]
+        last = {module: number for number, module in enumerate(modules)}
+        return [last[module] - number for number, module in enumerate(modules)]
+
     @property
     def step_seconds(self) -> float:
         """Seconds of forward, backward and optimizer."""

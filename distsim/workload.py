@@ -237,6 +237,17 @@ class Workload(ValidatedTable):
         return [layer.needed_ahead for layer in reversed(self.profile.layers)]
 
     @property
+    def used_ahead(self) -> list[int]:
+        """For each layer, first layer first, how many layers after it forward still computes with its parameters.
+
+        A module computes with all its parameters at once. What backward needs together, forward needs together, too.
+        """
+        if self.profile is None:
+            return [0] * self.layers
+        pairs = zip(self.profile.of_module_ahead, self.needed_ahead, strict=True)
+        return [max(pair) for pair in pairs]
+
+    @property
     def blocks(self) -> int:
         """How many layers compute something in forward."""
         return self.layers - sum(self.idle_layers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,35 @@ def test_a_gradient_that_passes_counts_once(policy: str) -> None:
     without, found = (held(scenario(table, workers=2, passing=passing)) for passing in (0, PASSING))
     assert found.activations - without.activations == pytest.approx(more)
     assert (found.parameters, found.gradients) == (without.parameters, without.gradients)
+
+
+@pytest.mark.parametrize(
+    ("names", "ahead", "prefetch", "whole"),
+    [  # of layers of 5, 1, 3, 7 and 2 MB; ahead: how many gradients before its own backward needs a layer
+        ("a.w b.w c.w d.w e.w", (0, 0, 0, 0, 0), 0, 7),
+        ("a.w b.w c.w d.w e.w", (0, 0, 0, 0, 0), 1, 10),
+        ("a.w a.b c.w d.w e.w", (0, 0, 0, 0, 0), 1, 10),
+        ("a.w a.b a.c d.w e.w", (0, 0, 0, 0, 0), 1, 16),  # the module's three, and the next layer gathered ahead
+        ("a.w b.w c.w d.w e.w", (4, 0, 0, 0, 0), 1, 15),  # the first layer stays; the third and fourth are beside it
+        ("a.w b.w c.w d.w e.w", (2, 0, 0, 0, 0), 1, 15),  # it stays here, too
+        ("a.w b.w c.w d.w e.w", (2, 0, 0, 0, 0), 2, 17),  # it is gathered in time; in forward it stays beside the last three
+        ("a.w a.b a.c a.d a.e", (0, 0, 0, 0, 0), 0, 18),
+    ],
+)
+def test_layers_that_are_needed_together_are_whole_together(
+    names: str, ahead: tuple[int, ...], prefetch: int, whole: int
+) -> None:
+    found = profile()
+    named = [
+        replace(layer, name=name, needed_ahead=number)
+        for layer, name, number in zip(found.layers, reversed(names.split()), reversed(ahead), strict=True)
+    ]
+    table = {"policy": {"kind": "sharded", "stage": 3, "prefetch": prefetch}}
+    run = scenario({"kind": "ddp"}).replacing({"workload.profile": replace(found, layers=tuple(named))} | table)
+    assert held(run).parameters == pytest.approx(6e6 + 1e6 * whole, rel=1e-5)
+    most = max(held_over_time(simulate(run), worker).held["parameters"].max() for worker in range(3))
+    assert most <= 6e6 + 1e6 * whole + 20
+    assert most == pytest.approx(6e6 + 1e6 * whole, rel=1e-5) or prefetch > 1
 
 
 FROZEN = 20_000_000

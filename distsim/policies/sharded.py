@@ -53,6 +53,34 @@ class Sharded(Programmed):
         size = self.bucket_bytes or 0.0
         return [bucket[::-1] for bucket in in_buckets(layer_bytes, size, size)][::-1]
 
+    def stays(self, unit: int, first_user: int) -> bool:
+        """Whether backward needs a unit, for `first_user`, before it would be gathered again at stage 3."""
+        return first_user > unit + self.prefetch
+
+    def most_whole(self, sizes: list[float], in_forward: list[int], in_backward: list[int]) -> float:
+        """The most bytes of units whose parameters are whole at once, at stage 3.
+
+        A unit is whole in forward until its last user has computed, and in backward until its own turn has ended. Where
+        backward needs it before it would be gathered again, it stays whole in between. sizes: of the units. in_forward,
+        in_backward: the last users, see `last_users`.
+
+        >>> sizes, own = [1.0, 2.0, 4.0, 8.0], [0, 1, 2, 3]
+        >>> Sharded(stage=3, prefetch=1).most_whole(sizes, own, own)
+        12.0
+        >>> Sharded(stage=3, prefetch=1).most_whole(sizes, own, [3, 1, 2, 3])    # the first one stays
+        13.0
+        >>> Sharded(stage=3, prefetch=0).most_whole(sizes, [0, 3, 3, 3], own)    # a module has the last three
+        14.0
+        """
+        count, whole = len(sizes), [0.0] * (2 * len(sizes))  # by computation: the forwards, and then the backwards
+        for number, (size, last, first) in enumerate(zip(sizes, in_forward, in_backward, strict=True)):
+            forward = range(max(number - self.prefetch, 0), last + 1)
+            backward = range(count + max(count - 1 - number - self.prefetch, 0), 2 * count - number)
+            between = range(forward.start, backward.stop)
+            for place in between if self.stays(number, first) else {*forward, *backward}:
+                whole[place] += size
+        return max(whole)
+
     def program(self, workload: Workload, workers: int) -> StepProgram:
         """What each of `workers` computes and exchanges in a step."""
         return self.program_of(workload.layer_bytes, workload, workers)
@@ -105,10 +133,18 @@ def _needed(units: list[list[int]], ahead: list[int]) -> list[list[int]]:
     >>> _needed([[0, 1], [2], [3]], ahead=[0, 1, 0, 0])    # the second layer is needed with the third
     [[0], [1, 0], [2]]
     """
-    unit_of = {layer: number for number, unit in enumerate(units) for layer in unit}
     needed = [[number] for number in range(len(units))]
-    for number, unit in enumerate(units):
-        first = max(unit_of[layer + ahead[layer]] for layer in unit)
-        if first > number:
-            needed[first].append(number)
+    for number, last in enumerate(last_users(units, ahead)):
+        if last > number:
+            needed[last].append(number)
     return needed
+
+
+def last_users(units: list[list[int]], ahead: list[int]) -> list[int]:
+    """For each unit, the last unit, in the order of forward, that computes with its parameters; itself, if no other.
+
+    >>> last_users([[0, 1], [2], [3]], ahead=[0, 1, 0, 0])    # the second layer is needed with the third
+    [1, 1, 2]
+    """
+    unit_of = {layer: number for number, unit in enumerate(units) for layer in unit}
+    return [max(unit_of[layer + ahead[layer]] for layer in unit) for unit in units]

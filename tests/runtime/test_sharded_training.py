@@ -132,17 +132,16 @@ def by_route(transfers: Any) -> Floats:
 
 
 def test_they_hold_the_bytes_that_are_predicted(runs: list[Trace]) -> None:
-    """Exactly, where layers follow one another and a unit is a layer. With more gathered ahead, at most as many."""
+    """Exactly, also where a module or several layers compute with many units. With more gathered ahead, at most."""
     for trace in sharded(runs):
         policy, predicted = trace.scenario.policy, held(trace.scenario)
         measured = {kind: max(of_workers) for kind, of_workers in trace.metadata["held_bytes"].items()}
         if policy.stage == 1:
             assert measured == {"parameters": predicted.parameters, "gradients": predicted.gradients}
-        elif trace.scenario.workload.known_model is not None:
-            whole = 2 * sum(trace.scenario.workload.layer_bytes)
-            assert measured["parameters"] <= predicted.parameters < whole
-            assert measured["gradients"] <= predicted.gradients < whole
-            if policy.prefetch == 1:
+        else:
+            assert measured["parameters"] <= predicted.parameters
+            assert measured["gradients"] <= predicted.gradients
+            if policy.prefetch <= 1:
                 assert measured == {"parameters": predicted.parameters, "gradients": predicted.gradients}
                 assert most_over_time(trace) == pytest.approx(measured, rel=1e-12)
 
