@@ -14,6 +14,7 @@ from distsim.errors import InputError
 from distsim.pipeline_stages import layer_cuts
 from distsim.policies import Mesh, Pipeline, Sharded, Tensor
 from distsim.policies.sharded import GRADIENT_UNITS, last_users
+from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.workload import FLOAT_BYTES
 
@@ -109,6 +110,19 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
         under_way = min(stages - stage, count) / count if policy.schedule == "1f1b" else 1.0
         found.append(held_in_a_step(scenario, stage * policy.width, optimizer, under_way))
     return max(found, key=lambda one: one.total)
+
+
+def not_counted(profile: Profile | None) -> str | None:
+    """A sentence where nobody knows the activations of a workload with this profile; None where they are known.
+
+    >>> not_counted(None)
+    'Activations are not counted, since the workload has no profile.'
+    """
+    if profile is None:
+        return "Activations are not counted, since the workload has no profile."
+    if not profile.peak_bytes:
+        return "Activations are not counted, since the profile has no peak of memory."
+    return None
 
 
 def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", under_way: float = 1.0) -> Held:

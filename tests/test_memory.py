@@ -123,7 +123,14 @@ def test_a_gradient_that_passes_counts_once(policy: str) -> None:
         ("a.w a.b a.c d.w e.w", (0, 0, 0, 0, 0), 1, 16),  # the module's three, and the next layer gathered ahead
         ("a.w b.w c.w d.w e.w", (4, 0, 0, 0, 0), 1, 15),  # the first layer stays; the third and fourth are beside it
         ("a.w b.w c.w d.w e.w", (2, 0, 0, 0, 0), 1, 15),  # it stays here, too
-        ("a.w b.w c.w d.w e.w", (2, 0, 0, 0, 0), 2, 17),  # it is gathered in time; in forward it stays beside the last three
+        (
+            "a.w b.w c.w d.w e.w",
+            (2, 0, 0, 0, 0),
+            2,
+            17,
+        ),  # it is gathered in time; in forward it stays beside the last three
+        ("a.w b.w c.w d.w e.w", (1, 0, 0, 0, 0), 0, 12),  # it stays, and is there beside the fourth
+        ("a.w b.w c.w d.w e.w", (1, 0, 0, 0, 0), 1, 10),  # it is gathered again in time
         ("a.w a.b a.c a.d a.e", (0, 0, 0, 0, 0), 0, 18),
     ],
 )

@@ -21,7 +21,7 @@ from distsim.transformer_profile import transformer_profile
 
 
 def profile(layers: int = 6) -> Profile:
-    return transformer_profile(layers, 64, 4, vocabulary=100, sequence=32, batch=4, operations_per_second=1e9)
+    return transformer_profile(layers, 64, 4, vocabulary=100, sequence=32, batch=8, operations_per_second=1e9)
 
 
 def scenario(policy: dict[str, Any], workers: int = 4, **tables: Any) -> Scenario:

@@ -6,8 +6,10 @@ from dataclasses import asdict
 
 import click
 
+from distsim.cli.output import warn
 from distsim.errors import InputError
-from distsim.memory import OPTIMIZERS, Held, held
+from distsim.memory import OPTIMIZERS, Held, held, not_counted
+from distsim.profile import Profile
 from distsim.scenario import Scenario
 from distsim.units import cure, parse, show
 
@@ -31,12 +33,19 @@ def size(option: str, text: str) -> float:
 def check_fits(scenario: Scenario, memory: str, optimizer: str) -> Held:
     """What a worker of `scenario` holds. Raises InputError, with the numbers, where that is more than `memory`."""
     room, kept = size("--memory", memory), held(scenario, optimizer)
+    warn_of_activations(scenario.workload.profile)
     if kept.total > room:
         raise InputError.of(
             "--memory", memory, f"is less than the {in_words(kept)} that the worker with most holds, with {optimizer}",
             "take a larger device, a smaller batch, or a policy that divides what is held: distsim plan ranks them",
         )  # fmt: skip
     return kept
+
+
+def warn_of_activations(profile: Profile | None) -> None:
+    """Warns where nobody knows the activations, which a device must hold, too."""
+    if lacking := not_counted(profile):
+        warn([lacking])
 
 
 def in_words(kept: Held) -> str:

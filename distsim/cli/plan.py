@@ -12,7 +12,7 @@ from rich.table import Table
 
 from distsim import files, toml
 from distsim.cli.dask_cluster import pool_or_cluster, scheduler_option
-from distsim.cli.memory_options import optimizer_option, size
+from distsim.cli.memory_options import optimizer_option, size, warn_of_activations
 from distsim.cli.output import NOT_APPLICABLE, PATH, console, json_option, print_json, print_notes, table
 from distsim.cli.plan_scenarios import check_new_folder, write_ways
 from distsim.cli.profile import measured_profile
@@ -75,6 +75,7 @@ def plan_command(
         size("--activation", activation)
     given = _cluster(cluster)
     profile = _profile(model, batch, shown=not as_json)
+    warn_of_activations(profile)
     if by == "price" and "cost" not in given:
         cure = "write a [cost] table with price_per_hour into the cluster's file"
         raise InputError.of("--by", by, f"needs a price, and {cluster} has none", cure)

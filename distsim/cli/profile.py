@@ -20,6 +20,7 @@ from distsim.validated_table import LARGEST_COUNT
 
 MOST_STEPS = 100_000
 MOST_WORKERS = 1024
+NO_PEAK = "; the trace tells no memory: record it with profile_memory=True"
 
 
 @click.command()
@@ -98,7 +99,7 @@ def measured_profile(
 
 def _notes(found: Profile) -> list[str]:
     torch = "" if found.torch == UNKNOWN else f", torch {found.torch}"
-    memory = f"; tensors hold at most {show(found.peak_bytes, 'byte')}" if found.peak_bytes else ""
+    memory = f"; tensors hold at most {show(found.peak_bytes, 'byte')}" if found.peak_bytes else NO_PEAK
     cores = found.core_seconds
     notes = [
         f"batch of {found.batch} on {found.device}{torch}, median of {found.steps} steps{memory}",

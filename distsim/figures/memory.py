@@ -11,7 +11,7 @@ from distsim.figures.captioned import Captioned, Row
 from distsim.figures.theme import INK, RUNS, template
 from distsim.figures.timeline_lanes import Window, end_of_steps
 from distsim.figures.wording import byte_unit
-from distsim.memory import OPTIMIZERS
+from distsim.memory import OPTIMIZERS, not_counted
 from distsim.memory_over_time import KINDS, MemoryOverTime, held_over_time
 from distsim.trace import Trace
 from distsim.units import show
@@ -106,8 +106,8 @@ def _sentence(trace: Trace, worker: int, found: MemoryOverTime, optimizer: str) 
         f"Worker {worker} holds at most {show(float(found.total[place]), 'byte')}, at "
         f"{show(float(found.time_seconds[place]), 'second')}: {', '.join(kinds)}."
     )
-    if trace.scenario.workload.profile is None:
-        said += " Activations are not counted, since the workload has no profile."
+    if lacking := not_counted(trace.scenario.workload.profile):
+        said += f" {lacking}"
     if trace.scenario.server_decides and OPTIMIZERS[optimizer]:
         said += " The servers hold the optimizer's numbers."
     return said

@@ -78,6 +78,11 @@ class Pipeline(Policy):
             raise ValueError('workload.gradient is missing. Cure: write gradient = "4 MiB" in [workload]')
         if self.tensor > 1:
             self._check_blocks(workload, workers // self.width)
+        if workload.profile is not None and self.micro_batches > workload.profile.batch:
+            raise ValueError(
+                f"policy.micro_batches = {self.micro_batches} divides a batch, and the profile's has "
+                f"{workload.profile.batch} samples. Cure: write {workload.profile.batch} or fewer"
+            )
         if self.stage_layers is None:
             return
         if workload.profile is None:

@@ -78,6 +78,38 @@ def test_workers_learn_what_one_process_learns(model: Path, run: str) -> None:
         assert len(trace.spans.of_kind(kind)) == 2 * STEPS
 
 
+COUNTED = """\
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+        self.register_buffer("calls", torch.tensor(0))
+        self.register_buffer("mean", torch.zeros(4), persistent=False)
+    def forward(self, inputs):
+        self.calls += 1
+        hidden = self.layer(inputs)
+        self.mean = 0.9 * self.mean + 0.1 * hidden.detach().mean(dim=0)
+        return self.calls + (hidden - self.mean).square().mean()
+def build():
+    return Model(), (torch.ones(6, 8),)
+"""
+
+
+@pytest.mark.real
+@pytest.mark.more
+def test_a_run_begins_with_the_buffers_that_were_built(tmp_path: Path) -> None:
+    """The warm-up changes them, and each policy has another one."""
+    path = tmp_path / "m.py"
+    path.write_text(COUNTED, "utf-8")
+    runs = {name: RUNS[name] for name in ("synchronous", "local sgd", "ddp")}
+    runs |= {f"stage {stage}": ({"kind": "sharded", "stage": stage}, {"kind": "ring"}) for stage in (1, 3)}
+    for name, trace in zip(runs, measure_all([scenario(path, *run) for run in runs.values()]), strict=True):
+        assert np.ravel(trace.metadata["losses"]) == pytest.approx(alone(path, STEPS), rel=1e-6), name
+    assert measure(scenario(path, *RUNS["a server"])).metadata["losses"] == pytest.approx(alone(path, STEPS), rel=1e-6)
+
+
 @pytest.mark.real
 @pytest.mark.more
 def test_drawn_time_comes_on_top_and_accumulated_gradients_are_learned_at_once(model: Path) -> None:

@@ -117,6 +117,22 @@ class OwnModel:
         raise refused(self.spec, f"{_line(forward) or self.place}: forward {what}", cure)
 
 
+class BuiltBuffers:
+    """The buffers of a module as it was built. A run begins with them, also after a warm-up that changed them."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._values = {name: one.clone() for name, one in module.named_buffers()}
+
+    def put_back_before(self, step: int) -> None:
+        """Puts them back before the first step, which is number 0 in a warm-up, too."""
+        if step == 0:
+            with torch.no_grad():
+                for name, one in self._module.named_buffers():
+                    if name in self._values:
+                        one.copy_(self._values[name])
+
+
 def load(spec: str, *, seed: int = 0, batch: int | None = None, place: torch.device = CPU) -> OwnModel:
     """The module and the batch that the function `spec`, "my_model.py:build", returns.
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from distsim.learning.batches import Batches
 from distsim.runtime.devices.stopwatch import Stopwatch
-from distsim.runtime.profiling.own_model import OwnModel
+from distsim.runtime.profiling.own_model import BuiltBuffers, OwnModel
 from distsim.runtime.ranks.computation import factor
 from distsim.runtime.ranks.task import problem_on
 from distsim.runtime.recording.clock import sleep_until
@@ -137,10 +137,11 @@ class PacedOwnModel(nn.Module):
     def __init__(self, own: OwnModel, pace: Pace) -> None:
         super().__init__()
         self.model = own.module
-        self._own = own
+        self._own, self._built = own, BuiltBuffers(own.module)
         for parameter in own.layers.values():
             parameter.register_hook(lambda _gradient: pace.pause())  # type: ignore[no-untyped-call] # torch
 
-    def forward(self, step: int) -> torch.Tensor:  # noqa: ARG002 - the same batch in each step
+    def forward(self, step: int) -> torch.Tensor:
         """The loss, a scalar."""
+        self._built.put_back_before(step)
         return self._own.loss()

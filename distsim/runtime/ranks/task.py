@@ -17,7 +17,7 @@ from distsim.learning.batches import Batches
 from distsim.learning.kernels import plain_convolutions
 from distsim.learning.problems import Data, Problem, problem
 from distsim.profile import Profile
-from distsim.runtime.profiling.own_model import OwnModel, load
+from distsim.runtime.profiling.own_model import BuiltBuffers, OwnModel, load
 from distsim.scenario import Scenario
 
 LEARNING_RATE = 0.05  # every model of distsim's learns with it, and none diverges
@@ -80,13 +80,14 @@ class OwnTask:
     learning_rate = OWN_LEARNING_RATE
 
     def __init__(self, own: OwnModel, profile: Profile) -> None:
-        self._own = own
+        self._own, self._built = own, BuiltBuffers(own.module)
         self.model = own.module
         self.layers = [[own.layers[layer.name]] for layer in reversed(profile.layers)]
         self.parameters = list(own.layers.values())
 
-    def loss(self, step: int) -> torch.Tensor:  # noqa: ARG002 - the same batch in each step
+    def loss(self, step: int) -> torch.Tensor:
         """The loss on the batch, a scalar."""
+        self._built.put_back_before(step)
         return self._own.loss()
 
     def backward(self, loss: torch.Tensor) -> None:
