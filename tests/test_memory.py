@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 from click.testing import CliRunner
 
 from distsim.cli.main import distsim as command
@@ -172,6 +174,34 @@ def test_frozen_parameters_are_there_from_the_start_to_the_end() -> None:
         )
         share = 3 / 5 if table["kind"] == "pipeline" else 1
         assert found - without == pytest.approx(np.full(len(found), share * FROZEN))
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ({"peak_bytes": 0}, ["Activations are not counted, since the profile has no peak of memory."]),
+        (None, ["Activations are not counted, since the workload has no profile."]),
+        ({}, []),
+    ],
+)
+def test_activations_that_nobody_knows_are_told(tmp_path: Path, lost: dict[str, int] | None, said: list[str]) -> None:
+    table = scenario({"kind": "ddp"}).table()
+    table |= {"workload": {"gradient": "18 MB"}, "compute": {"mean": "1 ms"}}
+    if lost is not None:
+        replace(profile(), **lost).save(tmp_path / "p.json")
+        table["workload"] = {"profile": "p.json"}
+    (tmp_path / "s.toml").write_text(tomli_w.dumps(table), "utf-8")
+    (tmp_path / "c.toml").write_text(tomli_w.dumps({"cluster": table["cluster"]}), "utf-8")
+    commands = [["simulate", "s.toml", "--memory", "1 TB"]]
+    if lost is not None:
+        commands.append(["plan", "p.json", "--cluster", "c.toml"])
+    for arguments in commands:
+        with chdir(tmp_path):
+            told = CliRunner().invoke(command, arguments)
+        assert told.exit_code == 0, told.output
+        assert [one for one in told.stderr.splitlines() if "warning" in one] == [
+            f"distsim: warning: {one}" for one in said
+        ]
 
 
 def test_an_unknown_optimizer_is_refused() -> None:

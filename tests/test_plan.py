@@ -23,6 +23,7 @@ from distsim.metrics import summary
 from distsim.plan import TOO_LARGE, Way, distinct, frontier, plan, ranked, verdict, ways
 from distsim.policies import Mesh, Pipeline, Sharded
 from distsim.profile import Profile
+from distsim.runtime.limits import check_available
 from distsim.scenario import Scenario
 from distsim.simulation import simulate
 from distsim.transformer_profile import transformer_profile
@@ -252,6 +253,31 @@ def test_where_nothing_fits_the_nearest_way_is_named(small: Profile) -> None:
         drawn(found)
     with pytest.raises(InputError, match="no way that was simulated"):
         verdict([])
+
+
+@pytest.mark.parametrize(
+    ("room", "activation", "cure"),
+    [
+        (1e8, None, "more memory, take more of them, profile a smaller batch, or add --activation, for pipelines"),
+        (1e6, None, "take devices with more memory, profile a smaller batch, or add --activation, for pipelines"),
+        (1e6, "3 MB", "take devices with more memory, or profile a smaller batch"),
+    ],
+)
+def test_the_cures_for_too_little_memory_are_those_that_can_help(
+    small: Profile, room: float, activation: str | None, cure: str
+) -> None:
+    """More devices do not divide activations of 60 MB, except in a pipeline."""
+    large = replace(small, peak_bytes=2 * small.gradient_bytes + 60_000_000)
+    with pytest.raises(InputError) as raised:
+        verdict(list(plan(ways(large, CLUSTER, room, activation=activation))))
+    assert str(raised.value).endswith(cure)
+
+
+def test_real_runs_take_every_way_of_single_workers(small: Profile) -> None:
+    """A profile's all-reduces that are no rings follow a schedule, since no backend has them."""
+    for way in ways(small, CLUSTER):
+        check_available(way.scenario)
+    assert {way.scenario.communication.implementation for way in ways(small, CLUSTER)} == {"backend", "schedule"}
 
 
 def test_links_without_a_formula_are_simulated_event_by_event_on_few_workers(small: Profile) -> None:

@@ -56,7 +56,7 @@ def plan_command(
     FILE:FUNCTION is profiled first, as by distsim profile; a file that distsim profile wrote is taken as it is. Ways
     differ in the policy, its buckets or stage, the all-reduce and the number of workers, and are simulated without
     stragglers. Each worker, or group of a mesh, computes the profile's batch. With mixed_adam, gradients
-    of 2 bytes a number are assumed. Ctrl-C shows what is there so far.
+    of 2 bytes a number are assumed, so a profile in float32 counts twice. Ctrl-C shows what is there so far.
 
     \b
         distsim plan my_model.py:build --cluster cluster.toml --memory 80GB

@@ -19,6 +19,7 @@ from distsim.units import show
 MOST_RANKS = 16  # of more, one worker is drawn alone; but for the stages of a pipeline, all hold alike
 STEPS = 3  # drawn unless told otherwise; mostly, all steps are alike
 MOST_CELLS = 1000  # parts of the time; of a run with more moments, the one with most is drawn for each part
+ROUNDING = 1e-9  # of the most
 LOOKS = dict(zip(KINDS, RUNS, strict=False))
 
 
@@ -95,7 +96,7 @@ def _drawn(found: MemoryOverTime, window: Window) -> Integers:
 
 
 def _sentence(trace: Trace, worker: int, found: MemoryOverTime, optimizer: str) -> str:
-    place = int(np.argmax(found.total))
+    place = int(np.argmax(found.total >= (1.0 - ROUNDING) * found.total.max()))  # the first, if steps are equal
     named = {"optimizer": f"optimizer ({optimizer})"}
     kinds = [
         f"{named.get(kind, kind)} {show(float(values[place]), 'byte')}"

@@ -13,6 +13,7 @@ from typing import Literal
 from distsim.errors import InputError
 from distsim.metrics import summary
 from distsim.plan.ways import Way
+from distsim.policies import Pipeline
 from distsim.simulation import simulate
 from distsim.units import show
 
@@ -92,10 +93,16 @@ def verdict(found: Sequence[Way], by: By = "time") -> str:
         raise InputError("the plan has no way that was simulated. Cure: plan for fewer workers")
     if not order:
         least = min(large, key=lambda way: way.missing_bytes)
+        room = least.held.total - least.missing_bytes
+        cures = ["take devices with more memory", "profile a smaller batch"]
+        if least.held.activations < room:
+            cures.insert(1, "take more of them")
+        if not any(isinstance(way.scenario.policy, Pipeline) for way in found):
+            cures.append("add --activation, for pipelines")
         raise InputError.of(
-            "--memory", show(least.held.total - least.missing_bytes, "byte"),
+            "--memory", show(room, "byte"),
             f"is too little for every way: {least.name} needs least, and lacks {show(least.missing_bytes, 'byte')}",
-            "take devices with more memory, more of them, or a smaller batch",
+            f"{', '.join(cures[:-1])}, or {cures[-1]}",
         )  # fmt: skip
     winner, best = order[0], round_off(value_of(order[0], by) or 0.0)
     told = {

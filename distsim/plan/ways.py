@@ -123,7 +123,7 @@ def ways(
             table: dict[str, Any] = {
                 "name": "plan", "steps": STEPS, "cluster": cluster | {"workers": workers, "nic": theirs},
                 "compute": {"mean": "0 s"}, "workload": {"profile": profile}, "policy": policy,
-                "communication": {"kind": kind},
+                "communication": {"kind": kind} | ({} if kind == "ring" else {"implementation": "schedule"}),
             }  # fmt: skip
             if activation is not None:
                 table["workload"] |= {"activation": activation}

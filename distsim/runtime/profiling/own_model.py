@@ -167,6 +167,9 @@ def load(spec: str, *, seed: int = 0, batch: int | None = None, place: torch.dev
     lazy = [name for name, one in module.named_parameters() if is_lazy(one)]
     if lazy:
         raise refused(spec, f"{at}: parameter {lazy[0]} has no size yet", f"call the module once in {name}")
+    empty = [name for name, one in module.named_parameters() if one.requires_grad and not one.numel()]
+    if empty:
+        raise refused(spec, f"{at}: parameter {empty[0]} has no elements", "remove it")
     if not any(True for _ in module.parameters()):
         raise refused(spec, f"{at}: the module has no parameters", "return a module that learns")
     if not any(one.requires_grad for one in module.parameters()):
