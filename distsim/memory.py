@@ -86,9 +86,8 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     ahead, and those that one module, or several layers, compute with together, as the profile tells. At stages 2 and 3,
     two whole units count as gradients: one that is made, and one that is summed; at stage 3 without prefetch it is one.
     Under tensor parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its
-    blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters. In a pipeline, a stage has
-    activations, frozen parameters and buffers as if all layers had equally many: a stage whose layers have more holds
-    more.
+    blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters. Nobody measures those of a
+    stage, nor its activations: of both, a stage has the share that it has of the time of forward.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
     not say how large a gradient is.
@@ -151,9 +150,8 @@ def held_in_a_step(scenario: Scenario, worker: int, optimizer: str = "sgd", unde
         parameters = gradients = kept = sum(workload.part_bytes(policy.tensor)[first:end])
         if policy.stage:
             kept /= policy.data
-        blocks = end - first - sum(workload.idle_layers[first:end])
-        activations *= blocks / workload.blocks / policy.tensor
-        frozen *= blocks / workload.blocks
+        share = profile.forward_share(first, end) if profile else 0.0
+        activations, frozen = activations * share / policy.tensor, frozen * share
     if divided := division(scenario):
         kept, stage = divided.part, divided.policy.stage
         if stage == 3:

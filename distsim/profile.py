@@ -174,6 +174,12 @@ class Profile:
         backward = [after - before for before, after in pairwise(ready)]
         return [(layer.forward_seconds, own) for layer, own in zip(self.layers, backward, strict=True)][::-1]
 
+    def forward_share(self, first: int, end: int) -> float:
+        """The share of forward in the layers from `first` to before `end`, in the order of forward: of its time."""
+        seconds = [forward for forward, _ in self.layer_seconds]
+        whole = sum(seconds)
+        return sum(seconds[first:end]) / whole if whole else (end - first) / len(seconds)
+
     @cached_property
     def of_module_ahead(self) -> list[int]:
         """For each layer, in the order of forward, how many layers after it the last one of its module is."""

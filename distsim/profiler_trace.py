@@ -93,6 +93,8 @@ class _Step:
 def read_profiler_trace(path: Path, batch: int) -> Profile:
     """The profile in a trace that `prof.export_chrome_trace` wrote, plain or packed by gzip.
 
+    A last step in which the profiler stopped before backward does not count.
+
     batch: samples of a step, which a trace does not tell. Layers have no names there, so they are numbered. peak_bytes
     is 0 unless memory was profiled. Raises InputError where the trace lacks what a profile needs.
     """
@@ -100,7 +102,10 @@ def read_profiler_trace(path: Path, batch: int) -> Profile:
     events = sorted(found.traceEvents, key=lambda event: event.ts)
     device = _Device.of(events)
     windows = [event for event in events if event.name.startswith(STEP) and event.cat == "user_annotation"]
-    steps = [_step(path, _within(events, window), device) for window in windows]
+    within = [_within(events, window) for window in windows]
+    if len(within) > 1 and not any(event.name == GRADIENT for event in within[-1]):
+        within.pop()  # the profiler stopped in it
+    steps = [_step(path, of_step, device) for of_step in within]
     if not steps:
         raise _lacks(path, "has no step")
     if len({step.sizes for step in steps}) > 1:

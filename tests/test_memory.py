@@ -98,6 +98,22 @@ def test_a_pipeline_holds_the_largest_stage_and_its_micro_batches() -> None:
         assert found.activations == pytest.approx(9e6 * 3 / 5 * share)
 
 
+@pytest.mark.parametrize(
+    ("forward", "share"), [((8e-3, 1e-3, 1e-3, 0.0, 0.0), 10 / 10), ((4e-3, 2e-3, 2e-3, 1e-3, 1e-3), 8 / 10),
+                           ((0.0,) * 5, 3 / 5)],
+)  # fmt: skip
+def test_a_stage_has_its_share_of_the_time_of_forward_of_the_activations(
+    forward: tuple[float, ...], share: float
+) -> None:
+    """Or of the layers, where forward takes no time. The first stage has three of five layers."""
+    found = profile(frozen=20_000_000)
+    timed = [replace(layer, forward_seconds=one) for layer, one in zip(found.layers, reversed(forward), strict=True)]
+    run = scenario({"kind": "pipeline", "micro_batches": 4, "schedule": "gpipe", "stage_layers": [3, 2]}, workers=2)
+    kept = held(run.replacing({"workload.profile": replace(found, layers=tuple(timed))}))
+    assert kept.activations == pytest.approx(share * 9e6)
+    assert kept.parameters == pytest.approx(9e6 + share * 20e6)
+
+
 PASSING = 6_000_000
 WITH_IT = {  # the policy, and what the activations have more where the profile's peak holds a gradient of PASSING bytes
     "ddp": ({"kind": "ddp"}, PASSING),

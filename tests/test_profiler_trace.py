@@ -28,8 +28,8 @@ def network() -> nn.Module:
     return layers
 
 
-def recorded(path: Path, *, shapes: bool = True, tell_steps: bool = True) -> Path:
-    """A trace of STEPS steps, after two that the profiler leaves out."""
+def recorded(path: Path, *, shapes: bool = True, tell_steps: bool = True, left_out: int = 0) -> Path:
+    """A trace of STEPS steps, after two that the profiler leaves out. left_out: of the last steps."""
     network_, batch = network(), torch.ones(256, 32)
     learning = [one for one in network_.parameters() if one.requires_grad]
     optimizer = torch.optim.SGD(learning, lr=1e-6)
@@ -37,7 +37,7 @@ def recorded(path: Path, *, shapes: bool = True, tell_steps: bool = True) -> Pat
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], schedule=plan, record_shapes=shapes, profile_memory=shapes
     ) as found:
-        for _ in range(2 + STEPS):
+        for _ in range(2 + STEPS - left_out):
             optimizer.zero_grad()
             network_(batch).mean().backward()
             optimizer.step()
@@ -50,6 +50,13 @@ def recorded(path: Path, *, shapes: bool = True, tell_steps: bool = True) -> Pat
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded(tmp_path_factory.mktemp("profiler") / "trace.json")
+
+
+def test_a_last_step_in_which_the_profiler_stopped_does_not_count(tmp_path: Path) -> None:
+    """Each step ends with the begin of another one."""
+    assert read_profiler_trace(recorded(tmp_path / "t.json", left_out=1), 256).steps == STEPS - 1
+    with pytest.raises(InputError, match="has a step without backward"):
+        read_profiler_trace(recorded(tmp_path / "t.json", left_out=STEPS), 256)
 
 
 def test_a_real_trace_has_each_gradient_in_its_order_and_its_bytes(real: Path) -> None:
