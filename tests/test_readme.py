@@ -16,7 +16,7 @@ from distsim.scenario import Scenario
 from tests.pages import README, ROOT, Page, run_command
 
 MOST_BYTES = 9216
-WARNS_WHEN_BUSY = ("calibrate", "profile")  # of a machine that does other work meanwhile
+WARNS_WHEN_BUSY = ("calibrate", "compare", "profile")  # of a machine that does other work meanwhile
 OF_LABS = ("lab", "grade")
 
 
