@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from distsim.calibration import Calibration, CalibrationPlan, MachineCalibration, exchange_seconds, fitted
+from distsim.calibration.operations import OF_MODELS
 from distsim.calibration.plan import Probe
 from distsim.calibration.samples import Sample
 from distsim.examples import example
@@ -107,7 +108,8 @@ def test_the_command_writes_what_simulate_takes(tmp_path: Path) -> None:
     assert machine is not None
     assert ("ranks shared" in done.stderr) == (machine.cores < 3)
     assert {found.workers for found in machine.measured if found.operation == "compute"} == {1, 2, 3}
-    assert all(found.repeats >= 6 for found in machine.measured)
+    for found in machine.measured:  # of a model's six short runs, one counts
+        assert found.repeats >= (1 if found.operation in OF_MODELS else 6), found
     call, *exchanges = machine.work
     assert (call.operation, call.workers) == ("bucket_mean", (1,))
     assert sorted(fit.operation for fit in exchanges) == ["all_reduce", "ring_schedule"]
