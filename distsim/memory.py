@@ -86,8 +86,8 @@ def held(scenario: Scenario, optimizer: str = "sgd") -> Held:
     ahead, and those that one module, or several layers, compute with together, as the profile tells. At stages 2 and 3,
     two whole units count as gradients: one that is made, and one that is summed; at stage 3 without prefetch it is one.
     Under tensor parallelism all activations are divided, which is a lower bound: each worker holds the inputs of its
-    blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters. Nobody measures those of a
-    stage, nor its activations: of both, a stage has the share that it has of the time of forward.
+    blocks whole. Frozen parameters and buffers, which a profile tells, count as parameters. Nobody measures what one
+    stage of a pipeline has of these and of activations: both are divided among the stages by the time of forward.
 
     optimizer: "sgd", "momentum", "adam" or "mixed_adam". Raises InputError for another one, and where the scenario does
     not say how large a gradient is.
