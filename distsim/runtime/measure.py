@@ -24,7 +24,7 @@ from distsim.runtime.expected_time import expected_seconds
 from distsim.runtime.launch.launcher import Launch, Stage, launched
 from distsim.runtime.launch.node import Node, shares
 from distsim.runtime.limits import check_available, check_nodes
-from distsim.runtime.machine import check_memory
+from distsim.runtime.machine import check_memory, core_of_rank
 from distsim.runtime.other_work import other_work
 from distsim.runtime.recording.merge import merge
 from distsim.runtime.recording.partial_trace import partial_trace
@@ -105,7 +105,8 @@ def measure_all(
     if progress is not None:
         stages, expected = _stages(scenarios, called), expected_seconds(scenarios, emulate=emulate)
         launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
-    launch = replace(launch, entry=entry, job=launch.job | {"pinned": pinned})
+    cores = [core_of_rank(rank) for rank in range(len(launch.roles))] if pinned else []
+    launch = replace(launch, entry=entry, job=launch.job | {"cores": cores})
     with other_work(len(launch.roles)) as others, launched(launch) as folder:
         traces = [merge(folder, number, scenario) for number, scenario in enumerate(scenarios)]
         emulation = coordination.imposed(folder)
@@ -196,7 +197,7 @@ def _launch(
             "scenarios": [scenario.table() for scenario in scenarios],
             "rules": own + [None] * (len(scenarios) - len(own)),
             "machines": list(machines),
-            "pinned": False,
+            "cores": [],
             "deadline_seconds": deadline,
         },
         deadline_seconds=deadline,

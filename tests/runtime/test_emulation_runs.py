@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from distsim.experiment import predict_and_emulate, predict_emulated
 from distsim.runtime.calibrate import calibrate
 from distsim.runtime.emulation.plan import Host, NetworkPlan
 from distsim.runtime.emulation.report import describe, earlier, predicted_on
+from distsim.runtime.emulation.shaping import COARSE, FINE, grain_of
 from distsim.runtime.measure import measure_all
 from distsim.simulation import simulate
 from distsim.trace import Trace
@@ -195,16 +198,18 @@ def test_the_prediction_takes_the_measured_latency_where_none_was_imposed() -> N
 
 
 @pytest.mark.parametrize(
-    ("gradient", "mean", "told"),
+    ("hosts", "cores", "gradient", "mean", "told"),
     [
-        ("64 kB", "1 ms", "5.12 ms in all, 34% of"),  # messages of 32 kB, each by all the time it takes
-        ("64 kB", "10 ms", None),
-        ("1 MB", "1 ms", "9 ms in all, 10% of"),  # messages of 500 kB: each by 450 us
-        ("25 MB", "1 ms", None),
+        (2, 1, "64 kB", "1 ms", "5.12 ms in all, 34% of"),  # 32 kB take 256 us, and 260 us of bytes pass at once
+        (2, 1, "64 kB", "10 ms", None),
+        (2, 1, "1 MB", "1 ms", "10 ms in all, 11% of"),  # messages of 500 kB: each by 500 us
+        (2, 1, "25 MB", "1 ms", None),
+        (2, 2, "64 kB", "1 ms", "3.54 ms in all, 24% of"),  # 160 us at once, and the other 96 us at 1.3 times the rate
+        (2, 2, "1 MB", "1 ms", None),  # each by 250 us
     ],
 )
 def test_a_run_of_short_messages_is_told_how_early_they_may_arrive_on_emulated_links(
-    gradient: str, mean: str, told: str | None
+    hosts: int, cores: int, gradient: str, mean: str, told: str | None
 ) -> None:
     asked = Scenario.of(
         {
@@ -213,8 +218,8 @@ def test_a_run_of_short_messages_is_told_how_early_they_may_arrive_on_emulated_l
             "communication": RING,
         }
     )  # fmt: skip
-    hosts = [{"ranks": [rank], "up_bytes_per_second": 250e6 / (1 + rank)} for rank in (1, 0)]
-    found = earlier(simulate(asked), {"hosts": hosts})
+    nics = [{"ranks": [rank], "up_bytes_per_second": 250e6 / (1 + rank)} for rank in (1, 0)]
+    found = earlier(simulate(asked), {"hosts": nics, "grain": asdict(grain_of(hosts, cores))})
     assert (f"up to {told} the run" in found[0]) if told else found == []
 
 
@@ -236,7 +241,36 @@ def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() 
     together = NetworkPlan.of(scenario({"kind": "asynchronous"}, SERVER | {"colocated": True}))
     assert [host.ranks for host in together.hosts] == [(0, 3), (1,), (2,)]
     assert [together.home_of(rank) for rank in range(4)] == [0, 1, 2, 0]
+    assert not plan.alike and not together.alike
     assert NetworkPlan.of_table(json.loads(json.dumps(plan.table()))) == plan
+
+
+@real
+@iproute2
+@pytest.mark.parametrize(("workers", "cores_of_each"), [(2, 1), (3, 2), (4, 1)])
+def test_hosts_have_cores_of_their_own_where_that_is_fair(
+    workers: int, cores_of_each: int, two_cores: list[int]
+) -> None:
+    """Of three hosts on two cores all share both. The first host's worker tells how many cores it may use."""
+    asked = scenario({"kind": "synchronous"}, RING, workers=workers)
+    (trace,) = measure_all([asked.replacing({"steps": 2})], emulate=True)
+    cores = [] if workers == 3 else [[two_cores[host % 2]] for host in range(workers)]
+    assert trace.metadata["emulation"]["cores"] == cores
+    assert trace.metadata["host"]["usable_cores"] == cores_of_each
+    assert trace.metadata["emulation"]["grain"] == asdict(FINE if workers == 2 else COARSE)
+    assert NetworkPlan.of_table(json.loads(json.dumps(NetworkPlan.of(asked).table()))).alike
+
+
+@pytest.fixture
+def two_cores() -> Iterator[list[int]]:
+    """The cores of this process, which are two meanwhile."""
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("needs two cores")
+    cores = sorted(before)[:2]
+    os.sched_setaffinity(0, cores)
+    yield cores
+    os.sched_setaffinity(0, before)
 
 
 def test_a_fast_tier_cannot_be_emulated_and_a_launch_has_one_network() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,13 @@ from distsim.files import write_text
 from distsim.runtime.emulation import namespaces
 from distsim.runtime.emulation.network import NIC, SWITCH_ADDRESS, Network, build
 from distsim.runtime.emulation.plan import NetworkPlan
+from distsim.runtime.emulation.shaping import Grain, grain_of
 
 PLAN_FILE = "network.json"
 IMPOSED_FILE = "imposed.json"
 REFUSAL_FILE = "refusal.txt"
 HOSTS_VARIABLE = "DISTSIM_HOSTS"  # of the ranks: the namespace of each rank's host, in order
+CORES_VARIABLE = "DISTSIM_HOST_CORES"  # of the ranks: the cores of each rank's host, in order; unset if hosts share
 LOOPBACK_ADDRESS = "127.0.0.1"
 
 
@@ -35,23 +39,29 @@ def fulfil(folder: Path) -> str | None:
     if not (folder / PLAN_FILE).exists():
         return LOOPBACK_ADDRESS
     plan = NetworkPlan.of_table(json.loads((folder / PLAN_FILE).read_text("utf-8")))
+    usable = sorted(os.sched_getaffinity(0))
+    cores, grain = plan.cores_of_hosts(usable), grain_of(len(plan.hosts), len(usable))
     try:
-        network = build(plan)
+        network = build(plan, grain)
     except InputError as error:
         write_text(folder / REFUSAL_FILE, str(error))
         return None
-    write_text(folder / IMPOSED_FILE, json.dumps(_facts(plan, network)))
+    write_text(folder / IMPOSED_FILE, json.dumps(_facts(plan, network, grain, cores)))
     ranks = range(sum(len(host.ranks) for host in plan.hosts))
     os.environ[HOSTS_VARIABLE] = " ".join(network.hosts[plan.home_of(rank)] for rank in ranks)
+    if cores:
+        os.environ[CORES_VARIABLE] = " ".join(",".join(map(str, cores[plan.home_of(rank)])) for rank in ranks)
     os.environ["GLOO_SOCKET_IFNAME"] = NIC
     return SWITCH_ADDRESS
 
 
-def _facts(plan: NetworkPlan, network: Network) -> dict[str, Any]:
+def _facts(plan: NetworkPlan, network: Network, grain: Grain, cores: Sequence[Sequence[int]]) -> dict[str, Any]:
     return plan.table() | {
         "latency_seconds": plan.latency_seconds if network.latency_imposed else None,
         "bandwidth_counts": "payload",
         "right": network.right,
+        "grain": asdict(grain),
+        "cores": [*map(list, cores)],
     }
 
 
@@ -62,15 +72,18 @@ def refused(folder: Path) -> InputError | None:
 
 
 def enter_host(rank: int) -> None:
-    """Moves a rank to the network namespace of its host."""
+    """Moves a rank to the network namespace of its host, and to the host's cores."""
     if hosts := os.environ.get(HOSTS_VARIABLE):
         namespaces.enter_path(hosts.split()[rank])
+    if cores := os.environ.get(CORES_VARIABLE):
+        os.sched_setaffinity(0, map(int, cores.split()[rank].split(",")))
 
 
 def imposed(folder: Path) -> dict[str, Any] | None:
     """The facts about the links that were imposed in `folder`'s run, in values that JSON can hold. None without a plan.
 
     hosts: the ranks and the bytes per second, up and down, of each; bandwidth_counts: which bytes the bandwidth counts;
+    grain: how finely the links cut time; cores: those of each host, empty where all hosts share all cores;
     latency_seconds: None where the kernel could not impose it; measured_latency_seconds: from `note_latency`.
     """
     file = folder / IMPOSED_FILE

@@ -44,8 +44,8 @@ def address_of(host: int) -> str:
     return str(SUBNET[host + 1])
 
 
-def build(plan: NetworkPlan) -> Network:
-    """Builds `plan` around a switch. From then on this process stays in the switch.
+def build(plan: NetworkPlan, grain: shaping.Grain) -> Network:
+    """Builds `plan` around a switch, with links of this grain. From then on this process stays in the switch.
 
     Raises InputError where the machine or this process's rights do not allow it. The kernel removes unfinished parts
     with the process.
@@ -53,13 +53,13 @@ def build(plan: NetworkPlan) -> Network:
     tools = Iproute.found()
     try:
         right = namespaces.leave_the_machines()
-        return _built(plan, tools, right)
+        return _built(plan, grain, tools, right)
     except OSError as error:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         raise refusal(f"needs the right to make network namespaces ({said})") from None
 
 
-def _built(plan: NetworkPlan, tools: Iproute, right: str) -> Network:
+def _built(plan: NetworkPlan, grain: shaping.Grain, tools: Iproute, right: str) -> Network:
     switch = namespaces.here()
     tools.ip(
         "link set lo up",
@@ -72,15 +72,23 @@ def _built(plan: NetworkPlan, tools: Iproute, right: str) -> Network:
     hosts, addresses = [], [address_of(number) for number in range(len(plan.hosts))]
     for number, host in enumerate(plan.hosts):
         hosts.append(namespaces.fresh())
-        _host(tools, host, number, addresses, namespaces.path(switch), window)
+        _host(tools, host, number, addresses, namespaces.path(switch), window, grain)
         namespaces.enter(switch)
-        _port(tools, host, number, addresses, plan.latency_seconds if delays else 0.0)
+        _port(tools, host, number, addresses, plan.latency_seconds if delays else 0.0, grain)
     return Network(tuple(map(namespaces.path, hosts)), delays or plan.latency_seconds == 0, right)
 
 
-def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch: str, window: shaping.Window) -> None:
+def _host(
+    tools: Iproute,
+    host: Host,
+    number: int,
+    addresses: list[str],
+    switch: str,
+    window: shaping.Window,
+    grain: shaping.Grain,
+) -> None:
     """Sets up the host's own NIC, from inside the host."""
-    up = shaping.up_link(host.up_bytes_per_second)
+    up = shaping.up_link(host.up_bytes_per_second, grain)
     far_end = f"port{number} mtu {shaping.MTU_BYTES} netns {switch}"
     for sockets in ("tcp_rmem", "tcp_wmem"):
         Path("/proc/sys/net/ipv4", sockets).write_text(f"4096 {window.buffer_bytes} {window.buffer_bytes}", "ascii")
@@ -95,8 +103,10 @@ def _host(tools: Iproute, host: Host, number: int, addresses: list[str], switch:
     tools.tc(*up.commands(NIC, "dst", addresses))
 
 
-def _port(tools: Iproute, host: Host, number: int, addresses: list[str], latency_seconds: float) -> None:
+def _port(
+    tools: Iproute, host: Host, number: int, addresses: list[str], latency_seconds: float, grain: shaping.Grain
+) -> None:
     """Sets up the host's port of the switch, from inside the switch."""
-    down = shaping.down_link(host.down_bytes_per_second)
+    down = shaping.down_link(host.down_bytes_per_second, grain)
     tools.ip(f"link set port{number} master switch up")
     tools.tc(*down.commands(f"port{number}", "src", addresses, latency_seconds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ class Host:
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """Hosts around one switch, which limits nothing. latency_seconds: from one NIC to another, in one direction.
+    """Hosts around one switch, which limits nothing.
+
+    latency_seconds: from one NIC to another, in one direction. alike: whether all hosts do the same work.
 
     >>> from distsim.examples import example
     >>> plan = NetworkPlan.of(example("backup_server"))
@@ -32,6 +35,7 @@ class NetworkPlan:
 
     hosts: tuple[Host, ...]
     latency_seconds: float
+    alike: bool = False
 
     @classmethod
     def of(cls, scenario: Scenario) -> NetworkPlan:
@@ -50,13 +54,13 @@ class NetworkPlan:
         for server, home in zip(servers, homes, strict=True):
             ranks.setdefault(home, []).append(server)
         hosts = tuple(Host(tuple(here), cluster.up(home), cluster.down(home)) for home, here in ranks.items())
-        return cls(hosts, cluster.latency_seconds)
+        return cls(hosts, cluster.latency_seconds, alike=not servers)
 
     @classmethod
     def of_table(cls, table: dict[str, Any]) -> NetworkPlan:
         """The plan that `table` wrote."""
         hosts = (Host(**host | {"ranks": tuple(host["ranks"])}) for host in table["hosts"])
-        return cls(tuple(hosts), table["latency_seconds"])
+        return cls(tuple(hosts), table["latency_seconds"], table["alike"])
 
     def table(self) -> dict[str, Any]:
         """The plan in values that JSON can hold."""
@@ -65,6 +69,25 @@ class NetworkPlan:
     def home_of(self, rank: int) -> int:
         """The number of the host that `rank` runs on."""
         return next(number for number, host in enumerate(self.hosts) if rank in host.ranks)
+
+    def cores_of_hosts(self, usable: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """The cores of each host. Empty where all hosts share all cores.
+
+        Each host has its equal share of the usable cores. Where hosts outnumber them, all hosts do the same work, and
+        no core would have more hosts than another, each host has one core.
+
+        >>> host = Host((0,), 125e6, 125e6)
+        >>> NetworkPlan((host,) * 2, 0.0).cores_of_hosts(range(5))
+        ((0, 2, 4), (1, 3))
+        >>> NetworkPlan((host,) * 4, 0.0, alike=True).cores_of_hosts(range(2))
+        ((0,), (1,), (0,), (1,))
+        >>> NetworkPlan((host,) * 4, 0.0).cores_of_hosts(range(2))
+        ()
+        """
+        hosts, count = len(self.hosts), len(usable)
+        if hosts <= count:
+            return tuple(tuple(usable[host::hosts]) for host in range(hosts))
+        return tuple((usable[host % count],) for host in range(hosts)) if self.alike and hosts % count == 0 else ()
 
     @property
     def slowest_bytes_per_second(self) -> float:

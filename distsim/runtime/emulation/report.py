@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distsim.runtime.emulation.shaping import EARLY_SECONDS
+from distsim.runtime.emulation.shaping import Grain
 from distsim.units import show, write
 
 if TYPE_CHECKING:
@@ -51,14 +51,15 @@ def earlier(predicted: Trace, emulation: dict[str, Any]) -> list[str]:
     rates = {rank: host["up_bytes_per_second"] for host in emulation["hosts"] for rank in host["ranks"]}
     source = predicted.transfers.source
     wire_seconds = predicted.transfers.bytes / np.array([rates[rank] for rank in range(len(rates))])[source]
-    of_each = np.bincount(source, np.minimum(wire_seconds, EARLY_SECONDS), minlength=1)
+    early = Grain(**emulation["grain"]).early_seconds(wire_seconds)
+    of_each = np.bincount(source, early, minlength=1)
     seconds = float(of_each.max())
     if seconds <= NOTABLE_SHARE * predicted.total_seconds:
         return []
     share = seconds / predicted.total_seconds
     return [
-        f"a message that finds its emulated link idle arrives up to {show(EARLY_SECONDS, 'second')} early: those that "
-        f"one rank sends up to {show(seconds, 'second')} in all, {share:.0%} of the run, which is so much shorter if "
+        f"a message that finds its emulated link idle arrives up to {show(float(early.max()), 'second')} early: those "
+        f"that one rank sends up to {show(seconds, 'second')} in all, {share:.0%} of the run, which is so much shorter if "
         "it waits for each of them"
     ]
 

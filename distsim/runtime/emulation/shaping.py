@@ -4,13 +4,16 @@ A bandwidth counts payload, as everywhere in distsim. So the shaper's rate is hi
 TCP add to each segment, and bare acknowledgements pass the shaper without waiting. A message of S bytes takes S /
 bandwidth, whatever travels in the opposite direction.
 
-Bytes leave a NIC through a token bucket (a class of `htb`). Two effects falsify the rate, in opposite directions. An
-idle link has a full bucket, whose bytes pass at once, so large buckets make messages too fast. A timer that fires late
-loses the tokens that its bucket cannot hold; each packet needs a timer, and timers cost CPU. So small packets and small
-buckets make everything too slow when the cores are busy. Therefore packets and buckets are set as times at the link's
-own rate. The times below keep an all-reduce of four ranks on two cores within a few percent; half these times double
-the error. The price: a message that finds its link idle is early by EARLY_SECONDS at most, which is 5 % of 1 MiB and
-1 % of 4 MiB at 1 Gbit/s. So keep messages large.
+Bytes leave a NIC through two token buckets (a class of `htb`): one fills at the link's rate, a small one at a higher
+peak. Two effects falsify the rate, in opposite directions. A link that has rested has full buckets. It sends what the
+small one holds at once, and then at the peak until the other is empty, so large buckets make messages too fast. A timer
+that fires late loses the tokens that its buckets cannot hold; each packet needs a timer, and timers cost CPU. So small
+packets and small buckets make everything too slow when the cores are busy; at the peak, a link makes up for late
+timers. Packets and buckets are set as times at the link's own rate: a `Grain`.
+
+Where each host has a core of its own, timers are hardly late, and links are FINE: a message on an idle link is early by
+0.25 ms at most. Where hosts share cores, links are COARSE: by 0.5 ms at most, which is 6 % of 1 MiB and 1.5 % of 4 MiB
+at 1 Gbit/s. So keep messages large there.
 
 The down-link's bucket is larger than the up-link's. A single stream already arrives at the rate, and so does not wait
 for a second timer.
@@ -33,15 +36,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from distsim.arrays import Floats
+
 MTU_BYTES = 1500
 SEGMENT_BYTES = MTU_BYTES - 52  # payload of a frame: less the headers of IP and TCP, and TCP's timestamps
 FRAME_BYTES = MTU_BYTES + 14  # bytes that the shaper counts for a frame: with Ethernet's header
 LARGEST_PACKET_BYTES = 65536  # the kernel's own limit for a burst of segments that travels as one
 HEADROOM_BYTES = 400  # bytes that the kernel sets aside for headers in that limit
 
-PACKET_SECONDS = 250e-6
-UP_LATE_SECONDS = 200e-6
-EARLY_SECONDS = PACKET_SECONDS + UP_LATE_SECONDS  # that a message arrives early on an idle link, at most
 DOWN_LATE_SECONDS = 500e-6
 WINDOW_SECONDS = 500e-6
 SMALLEST_WINDOW_BYTES = 16 * 1024
@@ -58,12 +62,50 @@ AddressField = Literal["src", "dst"]
 
 
 @dataclass(frozen=True)
+class Grain:
+    """How finely up-links cut time. Seconds are times at the link's own rate.
+
+    packet_seconds: a packet. late_seconds: a bucket, so how late a timer may be before the link loses bytes. peak: how
+    many times faster than its rate a link may send what it could not send before. peak_late_seconds: the bucket at the
+    peak rate.
+    """
+
+    packet_seconds: float
+    late_seconds: float
+    peak: float
+    peak_late_seconds: float
+
+    def early_seconds(self, wire_seconds: Floats) -> Floats:
+        """By how much a message arrives early on an idle link, at most. wire_seconds: bytes / rate of each message.
+
+        >>> [round(1e6 * float(seconds)) for seconds in COARSE.early_seconds(np.array([100e-6, 1.0]))]
+        [100, 500]
+        >>> [round(1e6 * float(seconds)) for seconds in FINE.early_seconds(np.array([100e-6, 262e-6, 1.0]))]
+        [100, 184, 250]
+        """
+        at_once = np.minimum(wire_seconds, self.packet_seconds + self.peak_late_seconds)
+        faster = (1.0 - 1.0 / self.peak) * (wire_seconds - at_once)
+        return np.minimum(at_once + faster, self.packet_seconds + self.late_seconds)
+
+
+COARSE = Grain(200e-6, 300e-6, 2.0, 60e-6)
+FINE = Grain(100e-6, 150e-6, 1.3, 60e-6)
+
+
+def grain_of(hosts: int, cores: int) -> Grain:
+    """The grain of links between so many hosts on so many cores."""
+    return FINE if hosts <= cores else COARSE
+
+
+@dataclass(frozen=True)
 class ShapedLink:
-    """How one direction of a NIC is shaped. The rate counts bytes of frames, and so do packet and bucket."""
+    """How one direction of a NIC is shaped. Rate and peak count bytes of frames, and so do packet and buckets."""
 
     wire_bytes_per_second: float
     packet_bytes: int
     bucket_bytes: int
+    peak_bytes_per_second: float
+    peak_bucket_bytes: int
 
     def commands(self, device: str, end: AddressField, others: Sequence[str], delay_seconds: float = 0.0) -> list[str]:
         """Commands for `tc` that shape the traffic from `device`, in equal shares for `others`, and delay it before.
@@ -71,12 +113,14 @@ class ShapedLink:
         others: the addresses that the bytes come from (end "src") or go to (end "dst").
         """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
+        peak, peak_bucket = f"{round(8 * self.peak_bytes_per_second)}bit", self.peak_bucket_bytes
         faster = f"{round(16 * self.wire_bytes_per_second)}bit"
         netem = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
         queue = netem if delay_seconds else f"bfifo limit {QUEUE_BYTES}"
         commands = [
             f"qdisc add dev {device} root handle 1: htb default 2",
-            f"class add dev {device} parent 1: classid 1:1 htb rate {rate} ceil {rate} burst {bucket} cburst {bucket}",
+            f"class add dev {device} parent 1: classid 1:1 htb rate {rate} ceil {peak} burst {bucket}"
+            f" cburst {peak_bucket}",
             f"filter add dev {device} parent 1: prio 1 protocol ip u32 {BARE_ACKNOWLEDGEMENT} flowid 1:0",
         ]
         for number, other in enumerate(others, 2):
@@ -94,26 +138,28 @@ class ShapedLink:
         return min(self.packet_bytes + HEADROOM_BYTES, LARGEST_PACKET_BYTES)
 
 
-def up_link(bytes_per_second: float) -> ShapedLink:
+def up_link(bytes_per_second: float, grain: Grain) -> ShapedLink:
     """The link that sends `bytes_per_second` of payload.
 
-    >>> up_link(125e6)
-    ShapedLink(wire_bytes_per_second=130697513.8121547, packet_bytes=33308, bucket_bytes=26140)
+    >>> up_link(125e6, COARSE).packet_bytes, up_link(125e6, FINE).packet_bytes
+    (25738, 13626)
     """
-    return _link(bytes_per_second, UP_LATE_SECONDS)
+    return _link(bytes_per_second, grain)
 
 
-def down_link(bytes_per_second: float) -> ShapedLink:
+def down_link(bytes_per_second: float, grain: Grain) -> ShapedLink:
     """The link that receives `bytes_per_second` of payload."""
-    return _link(bytes_per_second, DOWN_LATE_SECONDS)
+    return _link(bytes_per_second, Grain(grain.packet_seconds, DOWN_LATE_SECONDS, 1.0, DOWN_LATE_SECONDS))
 
 
-def _link(bytes_per_second: float, late_seconds: float) -> ShapedLink:
+def _link(bytes_per_second: float, grain: Grain) -> ShapedLink:
     wire = bytes_per_second * FRAME_BYTES / SEGMENT_BYTES
     most = (LARGEST_PACKET_BYTES - HEADROOM_BYTES) // FRAME_BYTES
-    segments = min(max(round(bytes_per_second * PACKET_SECONDS / SEGMENT_BYTES), 1), most)
-    packet = segments * FRAME_BYTES
-    return ShapedLink(wire, packet, max(math.ceil(late_seconds * wire), FRAME_BYTES))
+    segments = min(max(round(bytes_per_second * grain.packet_seconds / SEGMENT_BYTES), 1), most)
+    bucket, peak_bucket = (
+        max(math.ceil(seconds * wire), FRAME_BYTES) for seconds in (grain.late_seconds, grain.peak_late_seconds)
+    )
+    return ShapedLink(wire, segments * FRAME_BYTES, bucket, grain.peak * wire, peak_bucket)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from distsim.runtime.devices.device import Device, devices
 from distsim.runtime.devices.thread_scheduling import be_patient
 from distsim.runtime.emulation import coordination
 from distsim.runtime.launch.rank_context import RankContext
-from distsim.runtime.machine import core_of_rank, pin
+from distsim.runtime.machine import pin
 from distsim.runtime.ranks import server_roles
 from distsim.runtime.ranks.failures import FailureRecovery, begun, start_number
 from distsim.runtime.ranks.peer_roles import peer_role_of
@@ -35,8 +35,8 @@ START_LEAD_SECONDS = 0.02  # from the agreement on a start to the start, so that
 
 def run(context: RankContext) -> None:
     """Runs all scenarios of the job, one after the other, as the rank of this context."""
-    if context.job["pinned"]:
-        pin(core_of_rank(context.rank))
+    if cores := context.job["cores"]:
+        pin(cores[context.rank])
     done = 0
     scenarios = [Scenario.of(table) for table in context.job["scenarios"]]
     with process_group(context):
