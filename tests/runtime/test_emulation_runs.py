@@ -241,7 +241,8 @@ def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() 
     together = NetworkPlan.of(scenario({"kind": "asynchronous"}, SERVER | {"colocated": True}))
     assert [host.ranks for host in together.hosts] == [(0, 3), (1,), (2,)]
     assert [together.home_of(rank) for rank in range(4)] == [0, 1, 2, 0]
-    assert not plan.alike and not together.alike
+    assert not plan.alike
+    assert not together.alike
     assert NetworkPlan.of_table(json.loads(json.dumps(plan.table()))) == plan
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from distsim.files import write_text
 from distsim.runtime.emulation import namespaces
 from distsim.runtime.emulation.network import NIC, SWITCH_ADDRESS, Network, build
 from distsim.runtime.emulation.plan import NetworkPlan
-from distsim.runtime.emulation.shaping import Grain, grain_of
 
 PLAN_FILE = "network.json"
 IMPOSED_FILE = "imposed.json"
@@ -39,29 +37,27 @@ def fulfil(folder: Path) -> str | None:
     if not (folder / PLAN_FILE).exists():
         return LOOPBACK_ADDRESS
     plan = NetworkPlan.of_table(json.loads((folder / PLAN_FILE).read_text("utf-8")))
-    usable = sorted(os.sched_getaffinity(0))
-    cores, grain = plan.cores_of_hosts(usable), grain_of(len(plan.hosts), len(usable))
     try:
-        network = build(plan, grain)
+        network = build(plan)
     except InputError as error:
         write_text(folder / REFUSAL_FILE, str(error))
         return None
-    write_text(folder / IMPOSED_FILE, json.dumps(_facts(plan, network, grain, cores)))
+    write_text(folder / IMPOSED_FILE, json.dumps(_facts(plan, network)))
     ranks = range(sum(len(host.ranks) for host in plan.hosts))
     os.environ[HOSTS_VARIABLE] = " ".join(network.hosts[plan.home_of(rank)] for rank in ranks)
-    if cores:
-        os.environ[CORES_VARIABLE] = " ".join(",".join(map(str, cores[plan.home_of(rank)])) for rank in ranks)
+    if network.cores:
+        os.environ[CORES_VARIABLE] = " ".join(",".join(map(str, network.cores[plan.home_of(rank)])) for rank in ranks)
     os.environ["GLOO_SOCKET_IFNAME"] = NIC
     return SWITCH_ADDRESS
 
 
-def _facts(plan: NetworkPlan, network: Network, grain: Grain, cores: Sequence[Sequence[int]]) -> dict[str, Any]:
+def _facts(plan: NetworkPlan, network: Network) -> dict[str, Any]:
     return plan.table() | {
         "latency_seconds": plan.latency_seconds if network.latency_imposed else None,
         "bandwidth_counts": "payload",
         "right": network.right,
-        "grain": asdict(grain),
-        "cores": [*map(list, cores)],
+        "grain": asdict(network.grain),
+        "cores": [*map(list, network.cores)],
     }
 
 

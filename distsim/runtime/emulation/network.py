@@ -9,6 +9,7 @@ the latency before its shaper, where the kernel can do that.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -27,12 +28,15 @@ class Network:
     """A network that has been built. The kernel removes it with the last process that is in it.
 
     hosts: a path for each host, for `namespaces.enter_path`. latency_imposed: whether the kernel adds the plan's
-    latency. right: the right by which this process could build the network.
+    latency. right: the right by which this process could build the network. grain: how finely the links cut time.
+    cores: those of each host; empty where all hosts share all cores.
     """
 
     hosts: tuple[str, ...]
     latency_imposed: bool
     right: str
+    grain: shaping.Grain
+    cores: tuple[tuple[int, ...], ...]
 
 
 def address_of(host: int) -> str:
@@ -44,8 +48,8 @@ def address_of(host: int) -> str:
     return str(SUBNET[host + 1])
 
 
-def build(plan: NetworkPlan, grain: shaping.Grain) -> Network:
-    """Builds `plan` around a switch, with links of this grain. From then on this process stays in the switch.
+def build(plan: NetworkPlan) -> Network:
+    """Builds `plan` around a switch. From then on this process stays in the switch.
 
     Raises InputError where the machine or this process's rights do not allow it. The kernel removes unfinished parts
     with the process.
@@ -53,13 +57,13 @@ def build(plan: NetworkPlan, grain: shaping.Grain) -> Network:
     tools = Iproute.found()
     try:
         right = namespaces.leave_the_machines()
-        return _built(plan, grain, tools, right)
+        return _built(plan, tools, right)
     except OSError as error:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         raise refusal(f"needs the right to make network namespaces ({said})") from None
 
 
-def _built(plan: NetworkPlan, grain: shaping.Grain, tools: Iproute, right: str) -> Network:
+def _built(plan: NetworkPlan, tools: Iproute, right: str) -> Network:
     switch = namespaces.here()
     tools.ip(
         "link set lo up",
@@ -69,13 +73,17 @@ def _built(plan: NetworkPlan, grain: shaping.Grain, tools: Iproute, right: str) 
     )
     delays = plan.latency_seconds > 0 and tools.kernel_delays()
     window = shaping.window(plan.fastest_bytes_per_second, plan.latency_seconds if delays else 0.0)
+    usable = sorted(os.sched_getaffinity(0))
+    grain = shaping.grain_of(len(plan.hosts), len(usable))
     hosts, addresses = [], [address_of(number) for number in range(len(plan.hosts))]
     for number, host in enumerate(plan.hosts):
         hosts.append(namespaces.fresh())
         _host(tools, host, number, addresses, namespaces.path(switch), window, grain)
         namespaces.enter(switch)
         _port(tools, host, number, addresses, plan.latency_seconds if delays else 0.0, grain)
-    return Network(tuple(map(namespaces.path, hosts)), delays or plan.latency_seconds == 0, right)
+    latency_imposed = delays or plan.latency_seconds == 0
+    paths, cores = tuple(map(namespaces.path, hosts)), plan.cores_of_hosts(usable)
+    return Network(paths, latency_imposed, right, grain, cores)
 
 
 def _host(

@@ -59,8 +59,8 @@ def earlier(predicted: Trace, emulation: dict[str, Any]) -> list[str]:
     share = seconds / predicted.total_seconds
     return [
         f"a message that finds its emulated link idle arrives up to {show(float(early.max()), 'second')} early: those "
-        f"that one rank sends up to {show(seconds, 'second')} in all, {share:.0%} of the run, which is so much shorter if "
-        "it waits for each of them"
+        f"that one rank sends up to {show(seconds, 'second')} in all, {share:.0%} of the run, which is so much shorter "
+        "if it waits for each of them"
     ]
 
 
