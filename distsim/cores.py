@@ -2,7 +2,7 @@
 
 A scenario says nothing of cores: they belong to the machine that a calibration measured. The simulator shares cores as
 it shares links, max-min fairly. A rank computes on one core at most, its exchanges go on beside on one more, and all
-ranks together have the machine's cores.
+ranks together have the machine's cores, also where each emulated host keeps to its own.
 """
 
 from __future__ import annotations

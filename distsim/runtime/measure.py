@@ -223,8 +223,9 @@ def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]
 
 def _network(scenarios: Sequence[Scenario]) -> NetworkPlan:
     """The one network on which all scenarios of a launch run."""
-    plan, *others = map(NetworkPlan.of, scenarios)
-    if any(other != plan for other in others):
+    plans = [*map(NetworkPlan.of, scenarios)]
+    plan = replace(plans[0], alike=all(one.alike for one in plans))
+    if any(replace(one, alike=plan.alike) != plan for one in plans):
         raise InputError(
             "scenarios emulated in one launch have different links, and a launch has one network. "
             "Cure: measure them one by one"

@@ -118,6 +118,12 @@ def test_a_trial_tells_what_a_run_would(folder: Path) -> None:
     assert "InputError: --emulate = True: needs the right to make network namespaces" in done.stderr
 
 
+def test_a_network_is_built_without_numpy() -> None:
+    """Its threads would be there before the process has its own user namespace, which the kernel refuses to such."""
+    code = "import sys; from distsim.runtime.emulation import coordination; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @real
 @pytest.mark.more
 @iproute2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -19,15 +20,19 @@ from distsim.cli.main import main
 from distsim.errors import InputError, NotAvailableYetError
 from distsim.experiment import predict_and_emulate, predict_emulated
 from distsim.runtime.calibrate import calibrate
+from distsim.runtime.emulation.coordination import imposed
 from distsim.runtime.emulation.plan import Host, NetworkPlan
 from distsim.runtime.emulation.report import describe, earlier, predicted_on
-from distsim.runtime.emulation.shaping import COARSE, FINE, grain_of
+from distsim.runtime.emulation.shaping import COARSE, FINE, Grain
+from distsim.runtime.launch.launcher import Launch, launched
+from distsim.runtime.machine import core_of_rank
 from distsim.runtime.measure import measure_all
 from distsim.simulation import simulate
 from distsim.trace import Trace
 
 real = pytest.mark.real
 iproute2 = pytest.mark.iproute2
+RANKS = Path(__file__).parent / "ranks"
 WORKERS, STEPS = 3, 6
 LATEST, LATEST_BESIDE_OTHERS = 1.6, 4.0  # times the simulated time
 Whole = Callable[[float, float], float]
@@ -198,18 +203,21 @@ def test_the_prediction_takes_the_measured_latency_where_none_was_imposed() -> N
 
 
 @pytest.mark.parametrize(
-    ("hosts", "cores", "gradient", "mean", "told"),
+    ("grain", "bandwidth", "gradient", "mean", "told"),
     [
-        (2, 1, "64 kB", "1 ms", "5.12 ms in all, 34% of"),  # 32 kB take 256 us, and 260 us of bytes pass at once
-        (2, 1, "64 kB", "10 ms", None),
-        (2, 1, "1 MB", "1 ms", "10 ms in all, 11% of"),  # messages of 500 kB: each by 500 us
-        (2, 1, "25 MB", "1 ms", None),
-        (2, 2, "64 kB", "1 ms", "3.54 ms in all, 24% of"),  # 160 us at once, and the other 96 us at 1.3 times the rate
-        (2, 2, "1 MB", "1 ms", None),  # each by 250 us
+        (COARSE, 125e6, "64 kB", "1 ms", "5.12 ms in all, 34% of"),  # 32 kB take 256 us; as much may pass at once
+        (COARSE, 125e6, "64 kB", "10 ms", None),
+        (COARSE, 125e6, "1 MB", "1 ms", "10.1 ms in all, 11% of"),  # rank 0: a packet of 35 frames, 203 us, and 300 us
+        (COARSE, 125e6, "25 MB", "1 ms", None),
+        (FINE, 125e6, "64 kB", "1 ms", "3.71 ms in all, 25% of"),  # rank 1: 164 us at once, and 92 us at 1.3 times
+        (FINE, 125e6, "1 MB", "1 ms", "5.09 ms in all, 6% of"),  # each by 254 us
+        (FINE, 125e6, "1 MB", "10 ms", None),
+        # Two frames, one of a packet and one of a bucket, take 2.3 ms, and half of the message takes 12.8 ms.
+        (FINE, 1.25e6, "32 kB", "40 ms", "46.3 ms in all, 12% of"),
     ],
 )
 def test_a_run_of_short_messages_is_told_how_early_they_may_arrive_on_emulated_links(
-    hosts: int, cores: int, gradient: str, mean: str, told: str | None
+    grain: Grain, bandwidth: float, gradient: str, mean: str, told: str | None
 ) -> None:
     asked = Scenario.of(
         {
@@ -218,8 +226,8 @@ def test_a_run_of_short_messages_is_told_how_early_they_may_arrive_on_emulated_l
             "communication": RING,
         }
     )  # fmt: skip
-    nics = [{"ranks": [rank], "up_bytes_per_second": 250e6 / (1 + rank)} for rank in (1, 0)]
-    found = earlier(simulate(asked), {"hosts": nics, "grain": asdict(grain_of(hosts, cores))})
+    nics = [{"ranks": [rank], "up_bytes_per_second": 2 * bandwidth / (1 + rank)} for rank in (1, 0)]
+    found = earlier(simulate(asked), {"hosts": nics, "grain": asdict(grain)})
     assert (f"up to {told} the run" in found[0]) if told else found == []
 
 
@@ -244,22 +252,54 @@ def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() 
     assert not plan.alike
     assert not together.alike
     assert NetworkPlan.of_table(json.loads(json.dumps(plan.table()))) == plan
+    asked = scenario({"kind": "synchronous"}, RING)
+    stages = asked.replacing({"policy": {"kind": "pipeline", "micro_batches": 3}, "workload.activation": "1 MiB"})
+    assert NetworkPlan.of(asked).alike
+    assert not NetworkPlan.of(stages).alike  # while one stage computes, another may wait
+
+
+def plan_of(workers: int, servers: int = 0, *, colocated: bool = False) -> NetworkPlan:
+    served = {"kind": "parameter_server", "servers": servers, "colocated": colocated}
+    kind = "asynchronous" if servers else "synchronous"
+    return NetworkPlan.of(scenario({"kind": kind}, served if servers else RING, workers=workers))
+
+
+@pytest.mark.parametrize(
+    ("workers", "servers", "colocated", "cores", "each"),
+    [
+        (2, 0, False, 2, 1), (2, 0, False, 5, 2), (3, 0, False, 2, 0), (4, 0, False, 2, 1), (6, 0, False, 2, 1),
+        (4, 0, False, 3, 0), (2, 0, False, 1, 1), (2, 1, False, 2, 0), (3, 1, False, 2, 0), (2, 1, False, 3, 1),
+        (3, 2, True, 5, 0), (3, 2, True, 6, 2), (3, 3, True, 7, 2), (2, 2, True, 2, 0),
+    ],
+)  # fmt: skip
+def test_hosts_share_cores_equally_or_all_of_them(
+    workers: int, servers: int, colocated: bool, cores: int, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers beside workers do other work than these, so such hosts have cores of their own only if each rank has."""
+    plan, usable = plan_of(workers, servers, colocated=colocated), range(10, 10 + cores)
+    found = plan.cores_of_hosts(usable)
+    assert [len(own) for own in found] == [each] * (len(plan.hosts) if each else 0)
+    hosts_of = Counter(core for own in found for core in own)
+    assert len({*hosts_of.values()}) <= 1, "one core has more hosts than another"
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {*usable})
+    pinned = {rank: core_of_rank(rank) for rank in range(workers + servers)}
+    assert all(core in found[plan.home_of(rank)] for rank, core in pinned.items() if each), "on another host's core"
 
 
 @real
 @iproute2
-@pytest.mark.parametrize(("workers", "cores_of_each"), [(2, 1), (3, 2), (4, 1)])
-def test_hosts_have_cores_of_their_own_where_that_is_fair(
-    workers: int, cores_of_each: int, two_cores: list[int]
-) -> None:
-    """Of three hosts on two cores all share both. The first host's worker tells how many cores it may use."""
-    asked = scenario({"kind": "synchronous"}, RING, workers=workers)
-    (trace,) = measure_all([asked.replacing({"steps": 2})], emulate=True)
-    cores = [] if workers == 3 else [[two_cores[host % 2]] for host in range(workers)]
-    assert trace.metadata["emulation"]["cores"] == cores
-    assert trace.metadata["host"]["usable_cores"] == cores_of_each
-    assert trace.metadata["emulation"]["grain"] == asdict(FINE if workers == 2 else COARSE)
-    assert NetworkPlan.of_table(json.loads(json.dumps(NetworkPlan.of(asked).table()))).alike
+@pytest.mark.parametrize("plan", [plan_of(2), plan_of(3), plan_of(4), plan_of(2, 1)], ids=str)
+def test_each_rank_runs_on_the_cores_of_its_host(plan: NetworkPlan, two_cores: list[int]) -> None:
+    ranks = range(sum(len(host.ranks) for host in plan.hosts))
+    roles = [f"worker {rank}" for rank in ranks]
+    with launched(Launch("cores", roles, (str(RANKS / "cores.py"),), {}, 60.0, network=plan)) as folder:
+        found = [json.loads((folder / f"cores-{rank}.json").read_text()) for rank in ranks]
+        facts = imposed(folder)
+    own = len(ranks) != 3
+    assert found == [[two_cores[rank % 2]] if own else two_cores for rank in ranks]
+    assert facts is not None
+    assert facts["cores"] == (found if own else [])
+    assert facts["grain"] == asdict(FINE if len(ranks) == 2 else COARSE)
 
 
 @pytest.fixture

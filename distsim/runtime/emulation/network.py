@@ -74,7 +74,7 @@ def _built(plan: NetworkPlan, tools: Iproute, right: str) -> Network:
     delays = plan.latency_seconds > 0 and tools.kernel_delays()
     window = shaping.window(plan.fastest_bytes_per_second, plan.latency_seconds if delays else 0.0)
     usable = sorted(os.sched_getaffinity(0))
-    grain = shaping.grain_of(len(plan.hosts), len(usable))
+    grain = shaping.FINE if plan.has_room(len(usable)) else shaping.COARSE
     hosts, addresses = [], [address_of(number) for number in range(len(plan.hosts))]
     for number, host in enumerate(plan.hosts):
         hosts.append(namespaces.fresh())

@@ -25,7 +25,8 @@ class Host:
 class NetworkPlan:
     """Hosts around one switch, which limits nothing.
 
-    latency_seconds: from one NIC to another, in one direction. alike: whether all hosts do the same work.
+    latency_seconds: from one NIC to another, in one direction. alike: whether all hosts do the same work at
+    the same time, so that none would lend its core to another.
 
     >>> from distsim.examples import example
     >>> plan = NetworkPlan.of(example("backup_server"))
@@ -54,7 +55,8 @@ class NetworkPlan:
         for server, home in zip(servers, homes, strict=True):
             ranks.setdefault(home, []).append(server)
         hosts = tuple(Host(tuple(here), cluster.up(home), cluster.down(home)) for home, here in ranks.items())
-        return cls(hosts, cluster.latency_seconds, alike=not servers)
+        alike = not servers and scenario.policy.kind != "pipeline"
+        return cls(hosts, cluster.latency_seconds, alike)
 
     @classmethod
     def of_table(cls, table: dict[str, Any]) -> NetworkPlan:
@@ -70,23 +72,31 @@ class NetworkPlan:
         """The number of the host that `rank` runs on."""
         return next(number for number, host in enumerate(self.hosts) if rank in host.ranks)
 
+    def has_room(self, cores: int) -> bool:
+        """Whether there is a core for each rank, if all hosts have equally many cores.
+
+        >>> NetworkPlan((Host((0, 2), 125e6, 125e6), Host((1,), 125e6, 125e6)), 0.0).has_room(3)
+        False
+        """
+        return len(self.hosts) * max(len(host.ranks) for host in self.hosts) <= cores
+
     def cores_of_hosts(self, usable: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """The cores of each host. Empty where all hosts share all cores.
 
-        Each host has its equal share of the usable cores. Where hosts outnumber them, all hosts do the same work, and
-        no core would have more hosts than another, each host has one core.
+        Each host has its equal share of the usable cores, if there is room. Otherwise each host has one core, if hosts
+        are alike and no core would have more of them than another.
 
         >>> host = Host((0,), 125e6, 125e6)
         >>> NetworkPlan((host,) * 2, 0.0).cores_of_hosts(range(5))
-        ((0, 2, 4), (1, 3))
+        ((0, 2), (1, 3))
         >>> NetworkPlan((host,) * 4, 0.0, alike=True).cores_of_hosts(range(2))
         ((0,), (1,), (0,), (1,))
         >>> NetworkPlan((host,) * 4, 0.0).cores_of_hosts(range(2))
         ()
         """
         hosts, count = len(self.hosts), len(usable)
-        if hosts <= count:
-            return tuple(tuple(usable[host::hosts]) for host in range(hosts))
+        if self.has_room(count):
+            return tuple(tuple(usable[host : count - count % hosts : hosts]) for host in range(hosts))
         return tuple((usable[host % count],) for host in range(hosts)) if self.alike and hosts % count == 0 else ()
 
     @property

@@ -5,18 +5,19 @@ TCP add to each segment, and bare acknowledgements pass the shaper without waiti
 bandwidth, whatever travels in the opposite direction.
 
 Bytes leave a NIC through two token buckets (a class of `htb`): one fills at the link's rate, a small one at a higher
-peak. Two effects falsify the rate, in opposite directions. A link that has rested has full buckets. It sends what the
-small one holds at once, and then at the peak until the other is empty, so large buckets make messages too fast. A timer
-that fires late loses the tokens that its buckets cannot hold; each packet needs a timer, and timers cost CPU. So small
-packets and small buckets make everything too slow when the cores are busy; at the peak, a link makes up for late
-timers. Packets and buckets are set as times at the link's own rate: a `Grain`.
+peak. Two effects falsify the rate, in opposite directions. A link that has rested has full buckets. At once, it sends
+what the small bucket holds and one packet more. Then it sends at the peak until the other bucket is empty. So large
+buckets make messages too fast. A timer that fires late loses the tokens that its buckets cannot hold; each packet needs
+a timer, and timers cost CPU. So small packets and small buckets make everything too slow when the cores are busy; at
+the peak, a link makes up for late timers. Packets and buckets are set as times at the link's own rate: a `Grain`.
 
-Where each host has a core of its own, timers are hardly late, and links are FINE: a message on an idle link is early by
-0.25 ms at most. Where hosts share cores, links are COARSE: by 0.5 ms at most, which is 6 % of 1 MiB and 1.5 % of 4 MiB
-at 1 Gbit/s. So keep messages large there.
+Where each rank has a core of its own, timers are hardly late, and links are FINE: a message on an idle link is early by
+0.25 ms at most. Where ranks share cores, links are COARSE: by 0.5 ms at most, which is 6 % of 1 MiB and 1.5 % of 4 MiB
+at 1 Gbit/s. So keep messages large there. A packet has at least one frame, and a bucket at least another, so below 100
+Mbit/s messages are earlier than that.
 
-The down-link's bucket is larger than the up-link's. A single stream already arrives at the rate, and so does not wait
-for a second timer.
+The down-link's bucket is larger than the up-link's, so a single stream, which arrives at the sender's rate or peak,
+does not wait for a second timer. Two senders to one host that has rested are early by up to 0.7 ms.
 
 Flows that share a link get equal shares of it, as in the simulator's network: each NIC has a queue for every other
 host, and serves the queues in turn. No packet may be lost, since a loss costs a retransmission timeout. So queues are
@@ -35,10 +36,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
-
-from distsim.arrays import Floats
 
 MTU_BYTES = 1500
 SEGMENT_BYTES = MTU_BYTES - 52  # payload of a frame: less the headers of IP and TCP, and TCP's timestamps
@@ -65,9 +62,8 @@ AddressField = Literal["src", "dst"]
 class Grain:
     """How finely up-links cut time. Seconds are times at the link's own rate.
 
-    packet_seconds: a packet. late_seconds: a bucket, so how late a timer may be before the link loses bytes. peak: how
-    many times faster than its rate a link may send what it could not send before. peak_late_seconds: the bucket at the
-    peak rate.
+    packet_seconds: a packet. late_seconds: a bucket, so how late a timer may be before the link loses bytes. peak: the
+    peak rate over the rate. peak_late_seconds: the bucket at the peak rate.
     """
 
     packet_seconds: float
@@ -75,26 +71,9 @@ class Grain:
     peak: float
     peak_late_seconds: float
 
-    def early_seconds(self, wire_seconds: Floats) -> Floats:
-        """By how much a message arrives early on an idle link, at most. wire_seconds: bytes / rate of each message.
-
-        >>> [round(1e6 * float(seconds)) for seconds in COARSE.early_seconds(np.array([100e-6, 1.0]))]
-        [100, 500]
-        >>> [round(1e6 * float(seconds)) for seconds in FINE.early_seconds(np.array([100e-6, 262e-6, 1.0]))]
-        [100, 184, 250]
-        """
-        at_once = np.minimum(wire_seconds, self.packet_seconds + self.peak_late_seconds)
-        faster = (1.0 - 1.0 / self.peak) * (wire_seconds - at_once)
-        return np.minimum(at_once + faster, self.packet_seconds + self.late_seconds)
-
 
 COARSE = Grain(200e-6, 300e-6, 2.0, 60e-6)
 FINE = Grain(100e-6, 150e-6, 1.3, 60e-6)
-
-
-def grain_of(hosts: int, cores: int) -> Grain:
-    """The grain of links between so many hosts on so many cores."""
-    return FINE if hosts <= cores else COARSE
 
 
 @dataclass(frozen=True)
@@ -114,7 +93,7 @@ class ShapedLink:
         """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
         peak, peak_bucket = f"{round(8 * self.peak_bytes_per_second)}bit", self.peak_bucket_bytes
-        faster = f"{round(16 * self.wire_bytes_per_second)}bit"
+        never_less = f"{round(16 * self.peak_bytes_per_second)}bit"  # than the peak, so that shares limit nothing
         netem = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
         queue = netem if delay_seconds else f"bfifo limit {QUEUE_BYTES}"
         commands = [
@@ -125,7 +104,7 @@ class ShapedLink:
         ]
         for number, other in enumerate(others, 2):
             commands += [
-                f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {faster}"
+                f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {never_less}"
                 f" cburst {bucket} quantum {self.packet_bytes}",
                 f"qdisc add dev {device} parent 1:{number:x} {queue}",
                 f"filter add dev {device} parent 1: prio 2 protocol ip u32 match ip {end} {other} flowid 1:{number:x}",
