@@ -101,7 +101,7 @@ def measure_all(
         return []
     for scenario in scenarios:
         check_memory(scenario, len(roles(scenario)))
-    launch = _launch(scenarios, rules, deadline_seconds, _network(scenarios) if emulate else None)
+    launch = _launch(scenarios, rules, deadline_seconds, NetworkPlan.of_launch(scenarios) if emulate else None)
     if progress is not None:
         stages, expected = _stages(scenarios, called), expected_seconds(scenarios, emulate=emulate)
         launch = replace(launch, progress=progress, stages=stages, expected_seconds=expected)
@@ -219,18 +219,6 @@ def _stages(scenarios: Sequence[Scenario], called: Sequence[str]) -> list[Stage]
 def _added(rule: str | None, emulation: dict[str, Any] | None) -> dict[str, Any]:
     """The rule and the emulation for the metadata, where there are any."""
     return {key: value for key, value in (("rule", rule), ("emulation", emulation)) if value is not None}
-
-
-def _network(scenarios: Sequence[Scenario]) -> NetworkPlan:
-    """The one network on which all scenarios of a launch run."""
-    plans = [*map(NetworkPlan.of, scenarios)]
-    plan = replace(plans[0], alike=all(one.alike for one in plans))
-    if any(replace(one, alike=plan.alike) != plan for one in plans):
-        raise InputError(
-            "scenarios emulated in one launch have different links, and a launch has one network. "
-            "Cure: measure them one by one"
-        )
-    return plan
 
 
 def estimated_seconds(scenarios: Sequence[Scenario], network: NetworkPlan | None = None) -> float:

@@ -7,15 +7,18 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from distsim.cli.main import main
 from distsim.course.learners_copy import lay
+from distsim.errors import RunError
 from distsim.grading import metadata, real
 from distsim.grading.grade import Grade
 from distsim.grading.lab import Lab
 from distsim.grading.result import Result
+from distsim.runtime.launch.launcher import Launch
 from tests.pages import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
@@ -188,6 +191,23 @@ def test_a_run_on_the_links_of_the_scenario_takes_as_long_as_they_do(lab: Lab) -
     results = real.run(lab, arguments={"size": numbers}, emulate=True)
     at_1_gbit_per_second = 4 * numbers / 125e6
     assert all(at_1_gbit_per_second < result["seconds"] < 5 * at_1_gbit_per_second for result in results)
+
+
+def test_hosts_of_a_learners_ranks_need_not_be_alike(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them may serve the others."""
+    launches: list[Launch] = []
+
+    def caught(launch: Launch) -> NoReturn:
+        launches.append(launch)
+        raise RunError("is not run")
+
+    monkeypatch.setattr(real, "launched", caught)
+    (lab.folder / "tasks.py").write_bytes((lab.folder / "solution.py").read_bytes())
+    with pytest.raises(RunError, match="is not run"):
+        real.run(lab, emulate=True)
+    (launch,) = launches
+    assert launch.network is not None
+    assert not launch.network.alike
 
 
 @pytest.mark.real

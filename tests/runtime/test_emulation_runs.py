@@ -255,7 +255,7 @@ def test_the_plan_has_a_host_for_each_worker_and_server_unless_they_share_one() 
     asked = scenario({"kind": "synchronous"}, RING)
     stages = asked.replacing({"policy": {"kind": "pipeline", "micro_batches": 3}, "workload.activation": "1 MiB"})
     assert NetworkPlan.of(asked).alike
-    assert not NetworkPlan.of(stages).alike  # while one stage computes, another may wait
+    assert not NetworkPlan.of_launch([asked, stages]).alike  # while one stage computes, another may wait
 
 
 def plan_of(workers: int, servers: int = 0, *, colocated: bool = False) -> NetworkPlan:

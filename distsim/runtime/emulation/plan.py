@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from distsim.errors import NotAvailableYetError
+from distsim.errors import InputError, NotAvailableYetError
 
 if TYPE_CHECKING:
     from distsim.scenario import Scenario
@@ -57,6 +57,18 @@ class NetworkPlan:
         hosts = tuple(Host(tuple(here), cluster.up(home), cluster.down(home)) for home, here in ranks.items())
         alike = not servers and scenario.policy.kind != "pipeline"
         return cls(hosts, cluster.latency_seconds, alike)
+
+    @classmethod
+    def of_launch(cls, scenarios: Sequence[Scenario]) -> NetworkPlan:
+        """The one network on which all scenarios of a launch run. Raises InputError where their links differ."""
+        plans = [*map(cls.of, scenarios)]
+        plan = replace(plans[0], alike=all(one.alike for one in plans))
+        if any(replace(one, alike=plan.alike) != plan for one in plans):
+            raise InputError(
+                "scenarios emulated in one launch have different links, and a launch has one network. "
+                "Cure: measure them one by one"
+            )
+        return plan
 
     @classmethod
     def of_table(cls, table: dict[str, Any]) -> NetworkPlan:
