@@ -93,7 +93,7 @@ class ShapedLink:
         """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
         peak, peak_bucket = f"{round(8 * self.peak_bytes_per_second)}bit", self.peak_bucket_bytes
-        never_less = f"{round(16 * self.peak_bytes_per_second)}bit"  # than the peak, so that shares limit nothing
+        twice = f"{round(16 * self.wire_bytes_per_second)}bit"  # no less than any peak, so that shares limit nothing
         netem = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
         queue = netem if delay_seconds else f"bfifo limit {QUEUE_BYTES}"
         commands = [
@@ -104,7 +104,7 @@ class ShapedLink:
         ]
         for number, other in enumerate(others, 2):
             commands += [
-                f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {never_less}"
+                f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {OWN_RATE} ceil {twice}"
                 f" cburst {bucket} quantum {self.packet_bytes}",
                 f"qdisc add dev {device} parent 1:{number:x} {queue}",
                 f"filter add dev {device} parent 1: prio 2 protocol ip u32 match ip {end} {other} flowid 1:{number:x}",
