@@ -119,7 +119,7 @@ def test_a_trial_tells_what_a_run_would(folder: Path) -> None:
 
 
 def test_a_network_is_built_without_numpy() -> None:
-    """Its threads would be there before the process has its own user namespace, which the kernel refuses to such."""
+    """numpy starts threads, and the kernel gives a process with threads no user namespace of its own."""
     code = "import sys; from distsim.runtime.emulation import coordination; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 

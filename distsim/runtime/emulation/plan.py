@@ -26,7 +26,7 @@ class NetworkPlan:
     """Hosts around one switch, which limits nothing.
 
     latency_seconds: from one NIC to another, in one direction. alike: whether all hosts do the same work at
-    the same time, so that none would lend its core to another.
+    the same time. Then no host gains by a core that another leaves idle.
 
     >>> from distsim.examples import example
     >>> plan = NetworkPlan.of(example("backup_server"))

@@ -93,7 +93,7 @@ class ShapedLink:
         """
         rate, bucket = f"{round(8 * self.wire_bytes_per_second)}bit", self.bucket_bytes
         peak, peak_bucket = f"{round(8 * self.peak_bytes_per_second)}bit", self.peak_bucket_bytes
-        twice = f"{round(16 * self.wire_bytes_per_second)}bit"  # no less than any peak, so that shares limit nothing
+        twice = f"{round(16 * self.wire_bytes_per_second)}bit"  # no less than any peak
         netem = f"netem delay {1e6 * delay_seconds:.3f}us limit {QUEUE_PACKETS}"
         queue = netem if delay_seconds else f"bfifo limit {QUEUE_BYTES}"
         commands = [
